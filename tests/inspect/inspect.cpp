@@ -76,13 +76,13 @@ std::size_t crossing_pieces(const std::string& svg) {
 
 }  // namespace
 
-TEST_CASE("a name of an axis or of an extent prints, as any text does") {
+TEST_CASE("a name of an axis or of an extent prints, as any text does", "[plan]") {
   CHECK(fmt::format("{} {:>5}|", grid::value.axes[0].name, grid::value.axes[1].name) == "row   col|");
   CHECK(fmt::format("{}", value_of<tensor<partition<grid, blocks<row>>, shape<batch>>>.layout.dims[0].tag) == "batch");
   CHECK(fmt::format("[{}]", text()) == "[]");
 }
 
-TEST_CASE("layouts as text: covers, intervals, meanings and where the mesh sits") {
+TEST_CASE("layouts as text: covers, intervals, meanings and where the mesh sits", "[plan]") {
   CHECK(text_of<tiles>() == "4x7 over row 2 x col 3 = blocks(row) [0,2) [2,4), blocks(col) [0,3) [3,5) [5,7)");
   CHECK(text_of<slabs>() == "4x7 over row 2 x col 3 = whole, blocks(col) [0,3) [3,5) [5,7); replicate(row)");
   CHECK(text_of<ring>() == "10 over col 3 = haloed(col) [9,10)+[0,5) [3,8) [6,10)+[0,1)");
@@ -92,7 +92,7 @@ TEST_CASE("layouts as text: covers, intervals, meanings and where the mesh sits"
   CHECK(placement_text(on_ranks<grid, 5, 4, 3, 2, 1, 0>::value) == "on workers 5, 4, 3, 2, 1, 0");
 }
 
-TEST_CASE("who holds what, as text") {
+TEST_CASE("who holds what, as text", "[plan]") {
   CHECK(picture<tiles>() ==
         "    0  0  0  1  1  2  2\n"
         "    0  0  0  1  1  2  2\n"
@@ -108,7 +108,7 @@ TEST_CASE("who holds what, as text") {
   CHECK(picture<many>() == "    0  1  2\n    3  4  5\n");  // a cell for each part
 }
 
-TEST_CASE("text pictures agree with what each worker holds, element by element") {
+TEST_CASE("text pictures agree with what each worker holds, element by element", "[law][plan]") {
   for (int seed = 0; seed < 300; ++seed) {
     dice d(static_cast<std::uint64_t>(seed));
     static_vector<index_t, max_dimensions> extents;
@@ -134,7 +134,7 @@ TEST_CASE("text pictures agree with what each worker holds, element by element")
   }
 }
 
-TEST_CASE("plans as JSON: the fields of an answer to a plan file") {
+TEST_CASE("plans as JSON: the fields of an answer to a plan file", "[plan]") {
   CHECK(plan_json<primitive<tiles, slabs>>() ==
         R"([{"map": "move", "kind": "all_gather", "bytes_received": [24, 16, 16, 24, 16, 16], "bytes_total": 112, )"
         R"("lower_bound": 112, )"
@@ -144,7 +144,7 @@ TEST_CASE("plans as JSON: the fields of an answer to a plan file") {
   CHECK(json_string("a \"b\" \\ \n") == R"("a \"b\" \\ \u000a")");
 }
 
-TEST_CASE("plans as text name the verb, both layouts and every message") {
+TEST_CASE("plans as text name the verb, both layouts and every message", "[plan]") {
   const std::string s = plan_text<primitive<tiles, slabs>>();
   CHECK(s.starts_with("all_gather\n  from 4x7 over row 2 x col 3"));
   CHECK(
@@ -153,7 +153,7 @@ TEST_CASE("plans as text name the verb, both layouts and every message") {
       std::string::npos);
 }
 
-TEST_CASE("pictures of layouts: every tile in its place, every worker named") {
+TEST_CASE("pictures of layouts: every tile in its place, every worker named", "[plan]") {
   const std::string svg = svg_of<tiles>();
   CHECK(well_formed(svg));
   std::vector<std::string> drawn;
@@ -170,7 +170,7 @@ TEST_CASE("pictures of layouts: every tile in its place, every worker named") {
         std::string::npos);
 }
 
-TEST_CASE("pictures of plans: a piece for each message") {
+TEST_CASE("pictures of plans: a piece for each message", "[law][plan]") {
   for (int seed = 0; seed < 300; ++seed) {
     dice d(static_cast<std::uint64_t>(seed));
     const layout_pair pair = roll_tilings(d, true, 3, 9);
@@ -196,7 +196,7 @@ TEST_CASE("pictures of plans: a piece for each message") {
   }
 }
 
-TEST_CASE("large plans are drawn in part") {
+TEST_CASE("large plans are drawn in part", "[plan]") {
   struct r : axis<64> {};
   struct c : axis<64> {};
   using wide = mesh<r, c>;
@@ -208,7 +208,7 @@ TEST_CASE("large plans are drawn in part") {
   CHECK(svg.find("drawn: [0,24) of dimension 0,") != std::string::npos);
 }
 
-TEST_CASE("lanes: what runs from row to row crosses no mark and shares no lane with another") {
+TEST_CASE("lanes: what runs from row to row crosses no mark and shares no lane with another", "[law][plan]") {
   for (int seed = 0; seed < 500; ++seed) {
     dice d(static_cast<std::uint64_t>(seed));
     std::vector<std::vector<int>> reads(1);
@@ -231,7 +231,7 @@ TEST_CASE("lanes: what runs from row to row crosses no mark and shares no lane w
   }
 }
 
-TEST_CASE("networks: skips, branches and scopes in the table, as JSON and in the picture") {
+TEST_CASE("networks: skips, branches and scopes in the table, as JSON and in the picture", "[plan]") {
   using image =
       tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<2>, dim<8>, dim<9>>, double>;
   using net = network_type<branching, image, image>;
@@ -258,7 +258,7 @@ TEST_CASE("networks: skips, branches and scopes in the table, as JSON and in the
   CHECK(svg.find(">inside.1<") != std::string::npos);
 }
 
-TEST_CASE("networks: the same traffic in the table, as JSON and in the picture") {
+TEST_CASE("networks: the same traffic in the table, as JSON and in the picture", "[plan]") {
   using image = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<batch, dim<1>, dim<8>, dim<9>>>;
   using net = sequential_type<image, nn::conv<2, kernel<3, 3>, padding<1, 1>>, nn::relu>;
   constexpr traffic_value t = traffic<net>(bind<batch>(4));

@@ -37,7 +37,7 @@ constexpr bool all_lawful(std::integer_sequence<int, Seed...>) {
 
 }  // namespace
 
-TEST_CASE("240 generated pairs obey the laws while compiling") {
+TEST_CASE("240 generated pairs obey the laws while compiling", "[law]") {
   STATIC_REQUIRE(all_lawful(std::make_integer_sequence<int, 240>{}));
 }
 
@@ -70,7 +70,7 @@ constexpr static_vector<std::uint64_t, 200> all_answers(std::integer_sequence<in
 
 }  // namespace
 
-TEST_CASE("the compiler and run time give the same answers") {
+TEST_CASE("the compiler and run time give the same answers", "[law][regression]") {
   constexpr auto while_compiling = all_answers(std::make_integer_sequence<int, 200>{});
   for (int seed = 0; seed < 200; ++seed) {
     const volatile int now = seed;  // keeps the compiler from answering
@@ -78,7 +78,7 @@ TEST_CASE("the compiler and run time give the same answers") {
   }
 }
 
-TEST_CASE("cuts are proved in stretches, whatever the number of workers") {
+TEST_CASE("cuts are proved in stretches, whatever the number of workers", "[law]") {
   STATIC_REQUIRE(laws::proved<10, 3>);
   STATIC_REQUIRE(laws::proved<3, 10>);
   STATIC_REQUIRE(laws::proved<1'000'003, 20'000>);

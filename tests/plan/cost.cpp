@@ -40,7 +40,7 @@ constexpr layout_pair roll_long_axes(dice& d) {
 
 }  // namespace
 
-TEST_CASE("what 1,024 and 1,000,000 workers move is a constant") {
+TEST_CASE("what 1,024 and 1,000,000 workers move is a constant", "[plan]") {
   using s = square<32>;
   // Of its 1,024 elements a worker holds one; all others have one of each for it.
   constexpr cost turned = cost_of(change_between(s::rows<1024>, s::columns<1024>));
@@ -69,7 +69,7 @@ TEST_CASE("what 1,024 and 1,000,000 workers move is a constant") {
   STATIC_REQUIRE(summed == cost{999'999'000'000, 999'999'000'000, 999'999'000'000, 999'999, 999'999});
 }
 
-TEST_CASE("costs are what is moved, over long axes") {
+TEST_CASE("costs are what is moved, over long axes", "[law]") {
   constexpr std::uint64_t seed = 20261121;
   dice d{seed};
   int free = 0;
@@ -86,7 +86,7 @@ TEST_CASE("costs are what is moved, over long axes") {
   CHECK(free < 10'000);
 }
 
-TEST_CASE("the busiest is found among any number of workers of which none is as good as another") {
+TEST_CASE("the busiest is found among any number of workers of which none is as good as another", "[law][plan]") {
   // Worker k needs 2 k elements and holds the first k − 1 of them.
   constexpr int p = 100;
   index_t needed[p + 1]{};
@@ -111,7 +111,8 @@ TEST_CASE("the busiest is found among any number of workers of which none is as 
   CHECK(cost_of(plan).busiest == p - 1);  // of the last but one; the last holds its end, too
 }
 
-TEST_CASE("parts are alike up to where their lengths change, and as many hold a stretch as have elements of it") {
+TEST_CASE("parts are alike up to where their lengths change, and as many hold a stretch as have elements of it",
+          "[law]") {
   dice d{20261122};
   int runs = 0;
   for (int round = 0; round < 3000; ++round) {
@@ -141,7 +142,7 @@ TEST_CASE("parts are alike up to where their lengths change, and as many hold a 
   CHECK(runs > 1000);
 }
 
-TEST_CASE("a halo along one axis is counted in runs of coordinates that lie alike") {
+TEST_CASE("a halo along one axis is counted in runs of coordinates that lie alike", "[law]") {
   struct line : axis<1> {};
   layout tiles = value_of<tensor<partition<mesh<line>, blocks<line>>, shape_of<1>>>.layout;
   dice d{20261125};
@@ -169,7 +170,7 @@ TEST_CASE("a halo along one axis is counted in runs of coordinates that lie alik
   STATIC_REQUIRE(primitive<strips, halos>::cost() == cost{2 * 4095, 2, 2 * 4095, 2 * 4095, 2});
 }
 
-TEST_CASE("an all_reduce is counted in closed form as its plan is") {
+TEST_CASE("an all_reduce is counted in closed form as its plan is", "[law]") {
   dice d{20261126};
   int reduced_ones = 0;
   for (int round = 0; round < 20'000; ++round) {
@@ -189,7 +190,7 @@ TEST_CASE("an all_reduce is counted in closed form as its plan is") {
   CHECK(reduced_ones > 3'000);
 }
 
-TEST_CASE("what a change moves is what its reduced one moves, so many times") {
+TEST_CASE("what a change moves is what its reduced one moves, so many times", "[law]") {
   dice d{20261127};
   int smaller = 0;
   for (int round = 0; round < 20'000; ++round) {
@@ -206,7 +207,7 @@ TEST_CASE("what a change moves is what its reduced one moves, so many times") {
   CHECK(smaller > 2'000);
 }
 
-TEST_CASE("counts that no index holds are refused, not wrapped") {
+TEST_CASE("counts that no index holds are refused, not wrapped", "[refusal]") {
   struct a : axis<256> {};
   struct b : axis<256> {};
   struct c : axis<256> {};

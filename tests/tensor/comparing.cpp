@@ -40,7 +40,7 @@ at::Tensor numbers_of(int which) { return at::arange(4, at::kDouble) + which; }
 
 }  // namespace
 
-TEST_CASE("a line is compared at its 1st, 2nd, 4th, 8th … call, always or never") {
+TEST_CASE("a line is compared at its 1st, 2nd, 4th, 8th … call, always or never", "[runtime]") {
   std::vector<std::uint64_t> seen;
   for (std::uint64_t n = 1; n < 40; ++n)
     if (compares(checks::sampled, n)) seen.push_back(n);
@@ -53,7 +53,7 @@ TEST_CASE("a line is compared at its 1st, 2nd, 4th, 8th … call, always or neve
         std::vector<std::uint64_t>{1, 1, 2, 3, 2});
 }
 
-TEST_CASE("a batch that each worker drew for itself is told where they take their parts of it") {
+TEST_CASE("a batch that each worker drew for itself is told where they take their parts of it", "[refusal]") {
   const auto first = [](team<pair>& t, int& calls) {
     ++calls;
     distribute<halves>(t, numbers_of(t.rank()));
@@ -75,7 +75,7 @@ TEST_CASE("a batch that each worker drew for itself is told where they take thei
   CHECK(endings(dynamic) == on_both("tessera.agree.whole 1"));
 }
 
-TEST_CASE("what workers take their parts of is compared by its elements, however they lie") {
+TEST_CASE("what workers take their parts of is compared by its elements, however they lie", "[runtime]") {
   const at::Tensor rows = at::arange(35, at::kDouble).view({5, 7});
   const at::Tensor columns = rows.t().contiguous().t();
   CHECK(detail::content_hash(rows) == detail::content_hash(columns));
@@ -90,7 +90,7 @@ TEST_CASE("what workers take their parts of is compared by its elements, however
   }
 }
 
-TEST_CASE("copies that differ are told where they come in") {
+TEST_CASE("copies that differ are told where they come in", "[refusal]") {
   CHECK(endings([](team<pair>& t, int&) { from_local<alike>(t, numbers_of(t.rank())); }) ==
         on_both("tessera.agree.copies 0"));
   CHECK(endings([](team<pair>& t, int&) { tensor<dyn>(t.state(), value_of<alike>.layout, numbers_of(t.rank())); }) ==
@@ -98,7 +98,7 @@ TEST_CASE("copies that differ are told where they come in") {
   CHECK(endings([](team<pair>& t, int&) { from_local<terms>(t, numbers_of(t.rank())); }) == on_both("none 0"));
 }
 
-TEST_CASE("two tensors of one type that a worker reduces in another order at one line are told") {
+TEST_CASE("two tensors of one type that a worker reduces in another order at one line are told", "[refusal]") {
   const auto in_order = [](bool swapped, auto make) {
     return [=](team<pair>& t, int&) {
       std::vector<terms> x;
@@ -122,7 +122,7 @@ TEST_CASE("two tensors of one type that a worker reduces in another order at one
   CHECK(endings(scaled(false)) == on_both("none 0"));
 }
 
-TEST_CASE("what a worker computes for itself alone, and reads, is nobody's matter") {
+TEST_CASE("what a worker computes for itself alone, and reads, is nobody's matter", "[runtime]") {
   CHECK(endings([](team<pair>& t, int& calls) {
           auto w = distribute<copies>(t, numbers_of(0));
           w.requires_grad();
@@ -137,7 +137,7 @@ TEST_CASE("what a worker computes for itself alone, and reads, is nobody's matte
         }) == on_both("none 9"));
 }
 
-TEST_CASE("a worker that calls a line once more than the others is told, and nobody is stuck") {
+TEST_CASE("a worker that calls a line once more than the others is told, and nobody is stuck", "[refusal]") {
   const auto once_more = [](int at) {
     return [=](team<pair>& t, int&) {
       const auto x = from_local<terms>(t, numbers_of(0));
@@ -158,7 +158,8 @@ TEST_CASE("a worker that calls a line once more than the others is told, and nob
 
 TEST_CASE(
     "a replicate weight that was stepped by its gradient of terms is told with the next backward, also where nothing "
-    "moves") {
+    "moves",
+    "[refusal]") {
   const auto drifts = [](team<pair>& t, int& calls) {
     auto w = distribute<copies>(t, numbers_of(0));
     w.requires_grad();
@@ -173,7 +174,7 @@ TEST_CASE(
   CHECK(endings(drifts, checks::never) == on_both("none 3"));
 }
 
-TEST_CASE("workers of a part of the mesh compare among themselves, and nobody else waits for them") {
+TEST_CASE("workers of a part of the mesh compare among themselves, and nobody else waits for them", "[runtime]") {
   using lower = fixed<square, twin, 1>;
   using on_lower = tensor<partition<lower, whole>, shape_of<4>, double>;
   std::atomic<int> ended = 0;

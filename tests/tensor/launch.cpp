@@ -55,7 +55,8 @@ std::vector<int> threads_of_each() {
 
 }  // namespace
 
-TEST_CASE("a worker computes with its share of the cores, and with no more threads than OMP_NUM_THREADS asks for") {
+TEST_CASE("a worker computes with its share of the cores, and with no more threads than OMP_NUM_THREADS asks for",
+          "[runtime]") {
   const int cores = static_cast<int>(std::thread::hardware_concurrency());
   const char* asked = std::getenv("OMP_NUM_THREADS");
   const int most = asked == nullptr ? cores : std::min(cores, std::atoi(asked));
@@ -63,7 +64,7 @@ TEST_CASE("a worker computes with its share of the cores, and with no more threa
   CHECK(threads_of_each<mesh<twins>>() == std::vector<int>(2, std::max(1, std::min(most, cores / 2))));
 }
 
-TEST_CASE("what LibTorch throws is told in its own words, without the addresses that it was thrown from") {
+TEST_CASE("what LibTorch throws is told in its own words, without the addresses that it was thrown from", "[refusal]") {
   std::FILE* const told = std::tmpfile();
   const int before = dup(STDERR_FILENO);
   dup2(fileno(told), STDERR_FILENO);
@@ -80,7 +81,7 @@ TEST_CASE("what LibTorch throws is told in its own words, without the addresses 
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 }
 
-TEST_CASE("copies that differ are seen on every worker, unless nothing is compared") {
+TEST_CASE("copies that differ are seen on every worker, unless nothing is compared", "[refusal]") {
   for (const checks how : {checks::always, checks::sampled}) {
     CHECK(codes_of_two(how, 2.0) == std::vector<std::string>(2, "tessera.agree.copies"));
     CHECK(codes_of_two(how, 1.0) == std::vector<std::string>(2, "none"));
@@ -121,7 +122,7 @@ terms_of_twins term_of(const team<two_workers>& t) {
 
 }  // namespace
 
-TEST_CASE("a launch leaves LibTorch's settings as they were, so the next one does not depend on it") {
+TEST_CASE("a launch leaves LibTorch's settings as they were, so the next one does not depend on it", "[runtime]") {
   const int before = at::get_num_threads();
   at::set_num_threads(3);
   const std::vector<int> first = threads_of_each<mesh<twins>>();
@@ -131,7 +132,8 @@ TEST_CASE("a launch leaves LibTorch's settings as they were, so the next one doe
   at::set_num_threads(before);
 }
 
-TEST_CASE("texts of all workers are printed in the order of the mesh, each whole, and nobody goes on before") {
+TEST_CASE("texts of all workers are printed in the order of the mesh, each whole, and nobody goes on before",
+          "[runtime]") {
   std::FILE* const to = std::tmpfile();
   std::atomic<int> early = 0;
   char* none[]{nullptr};
@@ -158,7 +160,8 @@ TEST_CASE("texts of all workers are printed in the order of the mesh, each whole
 
 TEST_CASE(
     "a generator of each worker draws the same in every run, others than its neighbour's, and a common one alike on "
-    "all") {
+    "all",
+    "[runtime]") {
   namespace ts = tessera;
   using drawn = std::array<at::Tensor, 4>;
   const auto draws = [](std::uint64_t number) {
@@ -190,7 +193,7 @@ TEST_CASE(
   for (int r = 0; r < 2; ++r) CHECK_FALSE(at::equal(first.of(r)[2], other.of(r)[2]));
 }
 
-TEST_CASE("the mesh of a launch may be a value") {
+TEST_CASE("the mesh of a launch may be a value", "[runtime]") {
   namespace ts = tessera;
   const int argc = 0;
   char* argv[]{nullptr};
@@ -220,7 +223,7 @@ TEST_CASE("the mesh of a launch may be a value") {
   CHECK(right == 6);
 }
 
-TEST_CASE("a worker in backward never exchanges with one in a forward of the same type") {
+TEST_CASE("a worker in backward never exchanges with one in a forward of the same type", "[refusal]") {
   for (const checks how : {checks::never, checks::sampled, checks::always}) {
     const auto told = told_to_two(how, [](team<two_workers>& t) {
       const terms_of_twins x = term_of(t);
@@ -235,7 +238,8 @@ TEST_CASE("a worker in backward never exchanges with one in a forward of the sam
   }
 }
 
-TEST_CASE("checked mode sees two tensors of one type that a worker reduces in another order, forward and backward") {
+TEST_CASE("checked mode sees two tensors of one type that a worker reduces in another order, forward and backward",
+          "[refusal]") {
   const auto forward = told_to_two(checks::always, [](team<two_workers>& t) {
     const terms_of_twins x = term_of(t);
     if (t.rank() == 1) static_cast<void>(all_reduce<summed>(x));
@@ -254,7 +258,8 @@ TEST_CASE("checked mode sees two tensors of one type that a worker reduces in an
   CHECK(backward(-1) == std::vector<std::string>(2));
 }
 
-TEST_CASE("checked mode sees a replicate weight that was stepped by a gradient of terms, also where nothing moves") {
+TEST_CASE("checked mode sees a replicate weight that was stepped by a gradient of terms, also where nothing moves",
+          "[refusal]") {
   using held = tensor<partition<two_workers, whole>, shape_of<4>, double>;
   using samples = tensor<partition<two_workers, blocks<twins>>, shape_of<4>, double>;
   const auto drifts = [](checks how) {

@@ -58,7 +58,7 @@ bool halves_are_the_whole(team<four>& t, bool checked) {
 
 }  // namespace
 
-TEST_CASE("a change in two halves is the change, with its first and second derivative") {
+TEST_CASE("a change in two halves is the change, with its first and second derivative", "[runtime][gradient]") {
   for (const bool checked : {false, true}) {
     CHECK(satisfied<four>([&](team<four>& t) { return halves_are_the_whole<columns>(t, checked); }) == 4);
     CHECK(satisfied<four>([&](team<four>& t) { return halves_are_the_whole<tiles>(t, checked); }) == 4);
@@ -67,7 +67,7 @@ TEST_CASE("a change in two halves is the change, with its first and second deriv
   }
 }
 
-TEST_CASE("a change of several exchanges in two halves is that change") {
+TEST_CASE("a change of several exchanges in two halves is that change", "[runtime][gradient]") {
   CHECK(satisfied<four>([](team<four>& t) {
           const auto x = distribute<grid_of<parts_of_sums>>(t, counted());
           return at::equal(finish(start<everywhere_alike>(x)).local(), counted());
@@ -152,15 +152,15 @@ std::string end_crosswise(const std::shared_ptr<transport>& carrier) {
 TEMPLATE_TEST_CASE(
     "a change of several exchanges begins all of them before its worker waits, and says that it arrived when all of it "
     "has",
-    "", by_memory, by_sockets) {
+    "[runtime]", by_memory, by_sockets) {
   const auto all = in_world<TestType>(3, begins_all, std::chrono::seconds{20});
   INFO(all.errors());
   REQUIRE(all.well());
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
 }
 
-TEMPLATE_TEST_CASE("changes of several exchanges end crosswise, beside others of the same exchanges", "", by_memory,
-                   by_sockets) {
+TEMPLATE_TEST_CASE("changes of several exchanges end crosswise, beside others of the same exchanges", "[runtime]",
+                   by_memory, by_sockets) {
   const auto all = in_world<TestType>(3, end_crosswise, std::chrono::seconds{20});
   INFO(all.errors());
   REQUIRE(all.well());
@@ -168,7 +168,8 @@ TEMPLATE_TEST_CASE("changes of several exchanges end crosswise, beside others of
 }
 
 TEST_CASE(
-    "a change that has begun all of its exchanges when another one fails is not asked any more when it is dropped") {
+    "a change that has begun all of its exchanges when another one fails is not asked any more when it is dropped",
+    "[refusal]") {
   struct failing final : owing {
     bool owes() const override { return true; }
     bool owes(const bound_exchange&) const override { return false; }
@@ -196,7 +197,7 @@ TEST_CASE(
   CHECK(all.codes == std::vector<std::string>(3, "tessera.agree.given_up"));
 }
 
-TEST_CASE("many are under way at once and end in any order, backward as well") {
+TEST_CASE("many are under way at once and end in any order, backward as well", "[runtime][gradient]") {
   CHECK(satisfied<four>([](team<four>& t) {
           std::vector<grid_of<rows>> x;
           std::vector<awaited<grid_of<columns>>> later;
@@ -220,7 +221,7 @@ TEST_CASE("many are under way at once and end in any order, backward as well") {
         }) == 4);
 }
 
-TEST_CASE("what has arrived is known without waiting, and work goes on meanwhile") {
+TEST_CASE("what has arrived is known without waiting, and work goes on meanwhile", "[runtime]") {
   CHECK(satisfied<four>([](team<four>& t) {
           auto later = start<columns>(distribute<grid_of<rows>>(t, counted()));
           index_t looks = 0;
@@ -230,7 +231,7 @@ TEST_CASE("what has arrived is known without waiting, and work goes on meanwhile
         }) == 4);
 }
 
-TEST_CASE("one that is dropped is given up, which the next call says; one that is used up is none") {
+TEST_CASE("one that is dropped is given up, which the next call says; one that is used up is none", "[refusal]") {
   const auto all = in_team<four>([](team<four>& t) {
     std::string met;
     auto gone = start<columns>(distribute<grid_of<rows>>(t, counted()));

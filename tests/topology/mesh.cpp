@@ -1,7 +1,6 @@
 #include "tests/support/catch.hpp"
 
-#include <tessera/functions.hpp>
-#include <tessera/network.hpp>
+#include <tessera/core.hpp>
 
 namespace tessera::testing {
 
@@ -12,48 +11,11 @@ namespace {
 struct row : axis<2> {};
 struct col : axis<3> {};
 struct one : axis<1> {};
-struct batch : dyn {};
 using grid = mesh<row, col>;
-
-template <class... Entries>
-using over = tensor<partition<grid, Entries...>, shape<batch, dim<7>>, double>;
 
 }  // namespace
 
-TEST_CASE("equal partitions have equal canonical types and equal values") {
-  using x = over<blocks<row>, whole>;
-  using y = over<blocks<row>, whole, replicate<col>>;
-  STATIC_REQUIRE(std::is_same_v<canonical_tensor<y>, x>);
-  STATIC_REQUIRE(same(value_of<x>.layout, value_of<y>.layout));
-  using p = over<whole, whole, invariant<col>, partial<row>>;
-  using q = over<whole, whole, partial<row>, invariant<col>>;
-  STATIC_REQUIRE(std::is_same_v<canonical_tensor<p>, q>);
-  STATIC_REQUIRE(std::is_same_v<canonical_tensor<q>, q>);
-}
-
-TEST_CASE("an axis of extent 1 makes no difference") {
-  using with = tensor<partition<mesh<row, one>, blocks<row>, blocks<one>>, shape_of<4, 7>>;
-  using without = tensor<partition<mesh<row>, blocks<row>, whole>, shape_of<4, 7>>;
-  using meaning = tensor<partition<mesh<row, one>, blocks<row>, whole, partial<one>>, shape_of<4, 7>>;
-  STATIC_REQUIRE(same(value_of<with>.layout, value_of<without>.layout));
-  STATIC_REQUIRE(same(value_of<meaning>.layout, value_of<without>.layout));
-}
-
-TEST_CASE("operations and verbs lead between meshes that differ by an axis of extent 1") {
-  using with = tensor<partition<mesh<row, one>, blocks<one, row>, whole>, shape_of<4, 7>>;
-  using without = tensor<partition<mesh<row>, blocks<row>, whole>, shape_of<4, 7>>;
-  STATIC_REQUIRE(std::is_same_v<result_type<functions::add, with, without>,
-                                tensor<partition<mesh<row, one>, blocks<row>, whole>, shape_of<4, 7>>>);
-  STATIC_REQUIRE(std::is_same_v<result_type<functions::add, without, with>, without>);
-  using copies = tensor<partition<mesh<row>, whole, whole>, shape_of<4, 7>>;
-  STATIC_REQUIRE(primitive<with, copies>::verb == verb::all_gather);
-  STATIC_REQUIRE(adjoint<primitive<with, copies>>::verb == verb::reduce_scatter);
-  STATIC_REQUIRE(named_primitive<verb::all_gather, with, copies>::cost().total == 4 * 7);
-  STATIC_REQUIRE(primitive<with, without>::verb == verb::nothing);
-  STATIC_REQUIRE(Primitive<composition<primitive<copies, with>, primitive<without, copies>>>);
-}
-
-TEST_CASE("one coordinate of an axis is the sub-mesh with that axis fixed") {
+TEST_CASE("one coordinate of an axis is the sub-mesh with that axis fixed", "[plan]") {
   using whole_mesh = tensor<partition<grid, whole, blocks<col>, on<row, 1>>, shape_of<4, 7>>;
   using sub_mesh = tensor<partition<fixed<grid, row, 1>, whole, blocks<col>>, shape_of<4, 7>>;
   STATIC_REQUIRE(same(value_of<whole_mesh>.layout, value_of<sub_mesh>.layout));
@@ -61,69 +23,7 @@ TEST_CASE("one coordinate of an axis is the sub-mesh with that axis fixed") {
   CHECK(box_of(value_of<sub_mesh>.layout, 1)[1].empty());
 }
 
-TEST_CASE("cotangents swap replicate and partial, haloed and pending, twice to nothing") {
-  using x = tensor<partition<grid, haloed<blocks<row>, 9, 1, -1, 1>, blocks<col>>, shape_of<9, 7>, double>;
-  using y = tensor<partition<grid, pending<blocks<row>, 9, 1, -1, 1>, blocks<col>>, shape_of<9, 7>, double>;
-  STATIC_REQUIRE(std::is_same_v<cotangent_type<x>, y>);
-  STATIC_REQUIRE(std::is_same_v<cotangent_type<y>, x>);
-  using r = over<whole, whole, invariant<col>>;
-  using s = over<whole, whole, partial<row>, invariant<col>>;
-  STATIC_REQUIRE(std::is_same_v<cotangent_type<r>, s>);
-}
-
-TEST_CASE("primitives name their verbs and adjoints") {
-  using x = over<blocks<row>, whole>;
-  using y = over<whole, whole>;
-  using gather_rows = primitive<x, y>;
-  STATIC_REQUIRE(Primitive<gather_rows>);
-  STATIC_REQUIRE(gather_rows::verb == verb::all_gather);
-  STATIC_REQUIRE(adjoint<gather_rows>::verb == verb::reduce_scatter);
-  STATIC_REQUIRE(std::is_same_v<adjoint<adjoint<gather_rows>>, gather_rows>);
-  STATIC_REQUIRE(gather_rows::cost(bind<batch>(10)).total == 5 * 7 * 6);
-  using z = over<whole, blocks<row>>;
-  using both = composition<gather_rows, primitive<y, z>>;
-  STATIC_REQUIRE(Primitive<both>);
-  STATIC_REQUIRE(std::is_same_v<adjoint<both>, composition<adjoint<primitive<y, z>>, adjoint<gather_rows>>>);
-  STATIC_REQUIRE(primitive<x, z>::verb == verb::all_to_all);
-  using spelt = primitive<over<blocks<row>, whole, replicate<col>>, over<whole, whole, replicate<row>>>;
-  STATIC_REQUIRE(spelt::verb == verb::all_gather);
-  STATIC_REQUIRE(std::is_same_v<adjoint<adjoint<spelt>>, gather_rows>);
-  using itself = primitive<over<whole, whole, partial<row>, invariant<col>>, over<whole, whole, invariant<col>>>;
-  STATIC_REQUIRE(std::is_same_v<adjoint<itself>, itself>);
-  STATIC_REQUIRE(primitive<over<whole, whole, invariant<row>>, y>::verb == verb::copy_in);
-  STATIC_REQUIRE(primitive<over<whole, whole, invariant<row>>, y>::cost(bind<batch>(10)).total == 0);
-}
-
-TEST_CASE("what does not lead back is no primitive") {
-  using x = over<blocks<row>, whole>;
-  using y = over<whole, whole>;
-  struct back {
-    using domain = y;  // y* is what an adjoint starts from
-    using codomain = x;
-    using adjoint = primitive<x, y>;
-  };
-  struct crooked {
-    using domain = x;
-    using codomain = y;
-    using adjoint = back;
-  };
-  struct lonely {
-    using domain = x;
-    using codomain = y;
-  };
-  STATIC_REQUIRE_FALSE(Primitive<crooked>);
-  STATIC_REQUIRE_FALSE(Primitive<lonely>);
-  STATIC_REQUIRE_FALSE(Primitive<int>);
-  struct straight {
-    using domain = x;
-    using codomain = y;
-    using adjoint = primitive<cotangent_type<y>, cotangent_type<x>>;
-  };
-  STATIC_REQUIRE(Primitive<straight>);
-  STATIC_REQUIRE(std::is_same_v<composition<straight, primitive<y, x>>::domain, x>);
-}
-
-TEST_CASE("meshes are placed, strided, fixed and found again") {
+TEST_CASE("meshes are placed, strided, fixed and found again", "[plan]") {
   using later = placed<grid, 4>;
   using columns_first = placed<grid, 0, 1, 2>;
   STATIC_REQUIRE(later::value.rank(later::value.at(5)) == 9);
@@ -140,7 +40,7 @@ TEST_CASE("meshes are placed, strided, fixed and found again") {
   CHECK(check(columns_first::value).ok());
 }
 
-TEST_CASE("groups name axes of a mesh, and lines are sub-meshes") {
+TEST_CASE("groups name axes of a mesh, and lines are sub-meshes", "[plan]") {
   struct deep : axis<2> {};
   using m = mesh<row, col, deep>;
   STATIC_REQUIRE(group_in<along<deep, row>>(m::value).count == 2);
@@ -154,7 +54,7 @@ TEST_CASE("groups name axes of a mesh, and lines are sub-meshes") {
   STATIC_REQUIRE(std::is_same_v<canonical_tensor<x>, y>);
 }
 
-TEST_CASE("a mesh by a list of ranks is found by the same questions") {
+TEST_CASE("a mesh by a list of ranks is found by the same questions", "[plan]") {
   static constexpr int ranks[]{5, 0, 3};
   mesh_value m;
   m.axes.push({text("k"), 3, 1});
@@ -165,7 +65,8 @@ TEST_CASE("a mesh by a list of ranks is found by the same questions") {
   CHECK_FALSE(m.contains(1));
 }
 
-TEST_CASE("a list that is full, a mesh too large and ranks outside the world are refused with their code") {
+TEST_CASE("a list that is full, a mesh too large and ranks outside the world are refused with their code",
+          "[refusal]") {
   const auto code_of = [](auto&& what) {
     try {
       what();
@@ -191,7 +92,7 @@ TEST_CASE("a list that is full, a mesh too large and ranks outside the world are
   CHECK(check(row_major(m, INT32_MAX - 1)).is(code::rank_outside));
 }
 
-TEST_CASE("a product has coordinates of its own, and turns add up") {
+TEST_CASE("a product has coordinates of its own, and turns add up", "[plan]") {
   struct both : product<row, col> {};
   const mesh_value& m = grid::value;
   for (int i = 0; i < m.size(); ++i) {
@@ -213,21 +114,6 @@ TEST_CASE("a product has coordinates of its own, and turns add up") {
   large.dims[0].turned = INT32_MAX;
   const coordinates last = large.mesh.at((1 << 30) - 1);
   CHECK(parts{large, 0}.at(last) == (1 << 30) - 2);
-}
-
-TEST_CASE("a verb is the identity where its axes have extent 1") {
-  struct u : axis<1> {};
-  struct v : axis<1> {};
-  using alone = mesh<u, v>;
-  using tiles = tensor<partition<alone, blocks<u>, blocks<v>>, shape_of<8, 8>>;
-  using halos = tensor<partition<alone, haloed<blocks<u>, 8, 1, -1, 1>, blocks<v>>, shape_of<8, 8>>;
-  using copies = tensor<partition<alone, whole, whole>, shape_of<8, 8>>;
-  using terms = tensor<partition<alone, whole, whole, partial<u>>, shape_of<8, 8>>;
-  STATIC_REQUIRE(named_primitive<verb::halo_exchange, tiles, halos>::cost().total == 0);
-  STATIC_REQUIRE(named_primitive<verb::halo_accumulate, cotangent_type<halos>, cotangent_type<tiles>>::cost().total ==
-                 0);
-  STATIC_REQUIRE(named_primitive<verb::all_gather, tiles, copies>::plan().steps.empty());
-  STATIC_REQUIRE(named_primitive<verb::all_reduce, terms, copies>::plan().steps.empty());
 }
 
 }  // namespace tessera::testing

@@ -20,7 +20,7 @@ std::set<index_t> reads(const std::set<index_t>& outputs, const sliding& s, inde
 
 }  // namespace
 
-TEST_CASE("a composed window holds what its steps need one after the other, and is taken apart again") {
+TEST_CASE("a composed window holds what its steps need one after the other, and is taken apart again", "[law]") {
   dice d{77};
   int whole = 0;
   for (int round = 0; round < 20'000; ++round) {
@@ -65,7 +65,7 @@ TEST_CASE("a composed window holds what its steps need one after the other, and 
   CHECK(whole > 5'000);
 }
 
-TEST_CASE("windows with divisors compose where no rounding is multiplied, and only there") {
+TEST_CASE("windows with divisors compose where no rounding is multiplied, and only there", "[law]") {
   dice d{78};
   int exact = 0;
   int rounded = 0;
@@ -123,7 +123,7 @@ TEST_CASE("windows with divisors compose where no rounding is multiplied, and on
   CHECK(!composes(ring, ring, 8, 8));
 }
 
-TEST_CASE("the image of a window is what its boundary reads, and preimages find it") {
+TEST_CASE("the image of a window is what its boundary reads, and preimages find it", "[law]") {
   dice d{78};
   for (int round = 0; round < 50'000; ++round) {
     const index_t n = d.roll(1, 8);

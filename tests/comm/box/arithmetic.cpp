@@ -69,13 +69,13 @@ static_assert(to_float(half{0x3555}) == 0.333251953125f && to_float(half{0x8001}
 static_assert(to_bfloat16(1.0f).bits == 0x3f80 && to_bfloat16(3.3895314e38f).bits == 0x7f7f &&
               to_bfloat16(3.4e38f).bits == 0x7f80);
 
-TEST_CASE("half numbers are rounded to the nearest, ties to even, and come back as they were") {
+TEST_CASE("half numbers are rounded to the nearest, ties to even, and come back as they were", "[law]") {
   CHECK(wrong_of_all<half>() == 0);
   CHECK(wrong_of_all<bfloat16>() == 0);
 }
 
-TEMPLATE_TEST_CASE("terms of every element combine as they do one after the other, to the bit", "", by_memory,
-                   by_sockets) {
+TEMPLATE_TEST_CASE("terms of every element combine as they do one after the other, to the bit", "[law][runtime]",
+                   by_memory, by_sockets) {
   for (const int size : {1, 2, 3, 4, 9}) {
     const auto all =
         in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_fold(*carrier); });
@@ -100,7 +100,7 @@ void combine_regions(const std::vector<region>& all, combine with) {
 
 }  // namespace
 
-TEST_CASE("many terms in memory with gaps and without combine as few do, to the bit") {
+TEST_CASE("many terms in memory with gaps and without combine as few do, to the bit", "[law]") {
   static constexpr index_t n = 2 * tessera::detail::at_once + 77;
   each_element([]<class T>(T) {
     for (const combine with : combines) {
@@ -131,8 +131,8 @@ TEST_CASE("many terms in memory with gaps and without combine as few do, to the 
   });
 }
 
-TEMPLATE_TEST_CASE("bits of every element arrive as they are, from and to memory with gaps", "", by_memory,
-                   by_sockets) {
+TEMPLATE_TEST_CASE("bits of every element arrive as they are, from and to memory with gaps", "[law][runtime]",
+                   by_memory, by_sockets) {
   for (const int size : {1, 2, 3, 4}) {
     const auto all =
         in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return every_move(*carrier); });
@@ -142,7 +142,7 @@ TEMPLATE_TEST_CASE("bits of every element arrive as they are, from and to memory
   }
 }
 
-TEST_CASE("what is no number is the maximum and the minimum, wherever it comes") {
+TEST_CASE("what is no number is the maximum and the minimum, wherever it comes", "[runtime]") {
   for (const combine with : {combine::max, combine::min})
     for (const float other : {-1.0f, 1.0f}) {
       CHECK(std::isnan(tessera::detail::combined(std::nanf(""), other, with)));
@@ -150,7 +150,7 @@ TEST_CASE("what is no number is the maximum and the minimum, wherever it comes")
     }
 }
 
-TEST_CASE("complex numbers have no maximum; everything else has all combines") {
+TEST_CASE("complex numbers have no maximum; everything else has all combines", "[refusal]") {
   each_element([]<class T>(T) {
     for (const combine with : combines) {
       const bool refused = is_complex_like<T> && (with == combine::max || with == combine::min);
@@ -167,7 +167,7 @@ TEST_CASE("complex numbers have no maximum; everything else has all combines") {
   });
 }
 
-TEST_CASE("only floating and complex elements have a cotangent") {
+TEST_CASE("only floating and complex elements have a cotangent", "[plan]") {
   each_element([]<class T>(T) {
     STATIC_REQUIRE(std::is_same_v<element_type<tessera::engine::element_of<T>>, T>);
     STATIC_REQUIRE(bytes_of(tessera::engine::element_of<T>) == sizeof(T));

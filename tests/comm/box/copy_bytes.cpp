@@ -10,7 +10,7 @@
 using namespace tessera;
 using namespace tessera::engine;
 
-TEST_CASE("bytes are copied from anywhere to anywhere, few and many, and nothing beside them") {
+TEST_CASE("bytes are copied from anywhere to anywhere, few and many, and nothing beside them", "[law]") {
   constexpr auto many = static_cast<std::size_t>(streamed_from);
   constexpr std::byte before{9};
   constexpr std::array<std::size_t, 5> counts{0, 100, many - 1, many, many + 100'077};

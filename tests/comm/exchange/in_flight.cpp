@@ -12,7 +12,7 @@ using namespace tessera::testing;
 // Several calls under way on each worker. What must hold on every transport is in tests/support/flights.hpp;
 // tests/comm/mpi runs it over processes.
 
-TEMPLATE_TEST_CASE("calls under way together end in any order, other ones on other workers", "", by_memory,
+TEMPLATE_TEST_CASE("calls under way together end in any order, other ones on other workers", "[runtime]", by_memory,
                    by_sockets) {
   for (const int size : {2, 3, 4}) {
     const auto all =
@@ -23,7 +23,8 @@ TEMPLATE_TEST_CASE("calls under way together end in any order, other ones on oth
   }
 }
 
-TEMPLATE_TEST_CASE("calls under way together and begun in another order on each worker", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("calls under way together and begun in another order on each worker", "[runtime]", by_memory,
+                   by_sockets) {
   const auto all =
       in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) { return every_beginning(*carrier); });
   INFO(all.errors());
@@ -31,7 +32,7 @@ TEMPLATE_TEST_CASE("calls under way together and begun in another order on each 
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
 }
 
-TEMPLATE_TEST_CASE("one exchange under way three times keeps its calls apart", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("one exchange under way three times keeps its calls apart", "[runtime]", by_memory, by_sockets) {
   for (const int size : {2, 3, 4}) {
     const auto all = in_world<TestType>(
         size, [](const std::shared_ptr<transport>& carrier) { return same_exchange_again(*carrier); });
@@ -41,7 +42,8 @@ TEMPLATE_TEST_CASE("one exchange under way three times keeps its calls apart", "
   }
 }
 
-TEMPLATE_TEST_CASE("an output that holds already what is its worker's alone keeps that", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("an output that holds already what is its worker's alone keeps that", "[runtime]", by_memory,
+                   by_sockets) {
   for (const int size : {1, 2, 3, 4}) {
     const auto all =
         in_world<TestType>(size, [](const std::shared_ptr<transport>& carrier) { return leaves_own(*carrier); });
@@ -51,8 +53,8 @@ TEMPLATE_TEST_CASE("an output that holds already what is its worker's alone keep
   }
 }
 
-TEMPLATE_TEST_CASE("many calls of one exchange under way keep apart, however their workers wait", "", by_memory,
-                   by_sockets) {
+TEMPLATE_TEST_CASE("many calls of one exchange under way keep apart, however their workers wait", "[runtime]",
+                   by_memory, by_sockets) {
   for (const bool crowded : {false, true})
     for (const int size : {2, 3}) {
       const auto all = in_world<TestType>(
@@ -64,7 +66,8 @@ TEMPLATE_TEST_CASE("many calls of one exchange under way keep apart, however the
     }
 }
 
-TEMPLATE_TEST_CASE("small boxes travel ahead of their readers, and come as they were sent", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("small boxes travel ahead of their readers, and come as they were sent", "[runtime]", by_memory,
+                   by_sockets) {
   std::atomic<bool> sent_all{false};
   const auto all = in_world<TestType>(
       2,
@@ -96,7 +99,8 @@ TEMPLATE_TEST_CASE("small boxes travel ahead of their readers, and come as they 
   CHECK(all.of(1) == "");
 }
 
-TEST_CASE("nobody takes a later call for one that it looks for while the calls of a worker get more room") {
+TEST_CASE("nobody takes a later call for one that it looks for while the calls of a worker get more room",
+          "[runtime]") {
   detail::shown_calls* shown = nullptr;
   std::atomic<int> round{0};
   std::atomic<int> seen{0};
@@ -137,7 +141,7 @@ TEST_CASE("nobody takes a later call for one that it looks for while the calls o
   CHECK(early == 0);
 }
 
-TEST_CASE("a call that stays open beside any number of others costs one place") {
+TEST_CASE("a call that stays open beside any number of others costs one place", "[runtime]") {
   detail::shown_calls calls(1);
   std::set<detail::shown_call*> places;
   const auto begin = [&](std::uint64_t call) -> detail::shown_call& {
@@ -162,7 +166,7 @@ TEST_CASE("a call that stays open beside any number of others costs one place") 
   CHECK(places.size() == 2);
 }
 
-TEST_CASE("an exchange keeps its transport, and nothing keeps either of them longer") {
+TEST_CASE("an exchange keeps its transport, and nothing keeps either of them longer", "[runtime]") {
   const auto meeting = std::make_shared<thread_rendezvous>(2);
   std::array<std::string, 2> wrong;
   std::array<std::weak_ptr<transport>, 2> seen;
@@ -180,8 +184,8 @@ TEST_CASE("an exchange keeps its transport, and nothing keeps either of them lon
   }
 }
 
-TEMPLATE_TEST_CASE("a call ends once: whoever asks again, or asks what it was moved from, is told", "", by_memory,
-                   by_sockets) {
+TEMPLATE_TEST_CASE("a call ends once: whoever asks again, or asks what it was moved from, is told", "[refusal]",
+                   by_memory, by_sockets) {
   const auto all = in_world<TestType>(2, [](const std::shared_ptr<transport>& carrier) {
     const auto code_of = [](auto&& ask) -> std::string {
       try {
@@ -212,7 +216,7 @@ TEMPLATE_TEST_CASE("a call ends once: whoever asks again, or asks what it was mo
   for (int r = 0; r < 2; ++r) CHECK(all.of(r) == ended + " " + ended + "  " + ended + " " + ended);
 }
 
-TEMPLATE_TEST_CASE("exchanges come and go beside one that stays", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("exchanges come and go beside one that stays", "[runtime]", by_memory, by_sockets) {
   const auto all =
       in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) { return beside_many(*carrier, 20); });
   INFO(all.errors());
@@ -220,7 +224,7 @@ TEMPLATE_TEST_CASE("exchanges come and go beside one that stays", "", by_memory,
   for (int r = 0; r < 3; ++r) CHECK(all.of(r) == "");
 }
 
-TEMPLATE_TEST_CASE("workers forget the same exchanges, whatever each used last", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("workers forget the same exchanges, whatever each used last", "[runtime]", by_memory, by_sockets) {
   for (const int size : {1, 2, 3}) {
     const auto all = in_world<TestType>(
         size, [](const std::shared_ptr<transport>& carrier) { return forgotten_together(*carrier); });
@@ -230,7 +234,8 @@ TEMPLATE_TEST_CASE("workers forget the same exchanges, whatever each used last",
   }
 }
 
-TEMPLATE_TEST_CASE("what was begun and not ended is given up, and the memory may go", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("what was begun and not ended is given up, and the memory may go", "[refusal]", by_memory,
+                   by_sockets) {
   for (int thrower = 0; thrower < 3; ++thrower) {
     const auto all = in_world<TestType>(3, [&](const std::shared_ptr<transport>& carrier) {
       flight one(*carrier, gathered(3, 4001), 1);
@@ -248,7 +253,8 @@ TEMPLATE_TEST_CASE("what was begun and not ended is given up, and the memory may
   }
 }
 
-TEMPLATE_TEST_CASE("a worker that gave up a call cannot go on as if nothing had been", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("a worker that gave up a call cannot go on as if nothing had been", "[refusal]", by_memory,
+                   by_sockets) {
   const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
     try {
       flight f(*carrier, gathered(3, 7), 1);
@@ -267,7 +273,7 @@ TEMPLATE_TEST_CASE("a worker that gave up a call cannot go on as if nothing had 
   for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.given_up");
 }
 
-TEMPLATE_TEST_CASE("a worker that gave up a call cannot end another one", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("a worker that gave up a call cannot end another one", "[refusal]", by_memory, by_sockets) {
   for (const index_t n : {index_t{7}, index_t{4001}}) {
     const auto all = in_world<TestType>(3, [&](const std::shared_ptr<transport>& carrier) {
       std::optional<flight> first(std::in_place, *carrier, summed(3, n), 1);
@@ -284,7 +290,7 @@ TEMPLATE_TEST_CASE("a worker that gave up a call cannot end another one", "", by
   }
 }
 
-TEST_CASE("a worker that gave up a call and says nothing more ends the launch all the same") {
+TEST_CASE("a worker that gave up a call and says nothing more ends the launch all the same", "[refusal]") {
   const auto program = [](const std::shared_ptr<transport>& carrier) {
     flight f(*carrier, gathered(2, 7), 1);
     f.start();
@@ -294,8 +300,8 @@ TEST_CASE("a worker that gave up a call and says nothing more ends the launch al
   CHECK(run_workers(0, nullptr, threads_only(), both, program) != 0);
 }
 
-TEMPLATE_TEST_CASE("workers that wait for each other's other call disagree, with any number under way", "", by_memory,
-                   by_sockets) {
+TEMPLATE_TEST_CASE("workers that wait for each other's other call disagree, with any number under way", "[refusal]",
+                   by_memory, by_sockets) {
   const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
     flight common(*carrier, gathered(3, 5), 1);
     flight other(*carrier, gathered(3, carrier->rank() == 2 ? 8 : 9), 2);
@@ -309,7 +315,8 @@ TEMPLATE_TEST_CASE("workers that wait for each other's other call disagree, with
   for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.fingerprint");
 }
 
-TEMPLATE_TEST_CASE("two workers that are stuck are told so while a third one is at work", "", by_memory, by_sockets) {
+TEMPLATE_TEST_CASE("two workers that are stuck are told so while a third one is at work", "[refusal]", by_memory,
+                   by_sockets) {
   std::atomic<int> told{0};
   const auto all = in_world<TestType>(3, [&](const std::shared_ptr<transport>& carrier) {
     const int me = carrier->rank();
@@ -333,7 +340,7 @@ TEMPLATE_TEST_CASE("two workers that are stuck are told so while a third one is 
   for (int r = 0; r < 3; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.fingerprint");
 }
 
-TEMPLATE_TEST_CASE("a worker that reads no box before it has added another's is no deadlock", "", by_memory,
+TEMPLATE_TEST_CASE("a worker that reads no box before it has added another's is no deadlock", "[runtime]", by_memory,
                    by_sockets) {
   // Worker 1 adds worker 0's term first, which comes late; worker 2 waits for its reader meanwhile.
   for (int round = 0; round < 20; ++round) {

@@ -46,7 +46,7 @@ variables with(variables v, const variables& more) {
 
 }  // namespace
 
-TEST_CASE("without a launcher a program runs alone") {
+TEST_CASE("without a launcher a program runs alone", "[runtime]") {
   // A batch script, not a job step: the numbers of tasks are the job's.
   const launch_environment e = read({{"PATH", "/bin"},
                                      {"SLURM_JOB_ID", "7"},
@@ -64,7 +64,7 @@ TEST_CASE("without a launcher a program runs alone") {
   CHECK(read({{"SLURM_NTASKS", "8"}}).by == launcher::none);
 }
 
-TEST_CASE("launchers are told apart by their variables") {
+TEST_CASE("launchers are told apart by their variables", "[runtime]") {
   const launch_environment open_mpi = read(with(job_step, {{"OMPI_COMM_WORLD_RANK", "3"},
                                                            {"OMPI_COMM_WORLD_SIZE", "8"},
                                                            {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
@@ -86,7 +86,7 @@ TEST_CASE("launchers are told apart by their variables") {
   CHECK(torchrun.port == 29);
 }
 
-TEST_CASE("a job step of SLURM says rank, world, host and port") {
+TEST_CASE("a job step of SLURM says rank, world, host and port", "[runtime]") {
   const launch_environment e = read(job_step);
   CHECK(e.by == launcher::slurm);
   CHECK(e.rank == 5);
@@ -99,7 +99,7 @@ TEST_CASE("a job step of SLURM says rank, world, host and port") {
   CHECK(read(with(job_step, {{"SLURM_STEP_NUM_TASKS", ""}})).world == 32);  // an old one's
 }
 
-TEST_CASE("a device is chosen, or the local rank among those that are seen") {
+TEST_CASE("a device is chosen, or the local rank among those that are seen", "[runtime]") {
   CHECK(read(job_step, {.devices = 4}).device == 1);
   CHECK(read(job_step, {.devices = 1}).device == 0);  // each process sees its own
   CHECK(read(job_step, {.devices = 4, .device = 3}).device == 3);
@@ -111,7 +111,7 @@ TEST_CASE("a device is chosen, or the local rank among those that are seen") {
   CHECK(read({}, {.devices = 2}).device == 0);
 }
 
-TEST_CASE("variables that say no rank of a world are refused, and name themselves") {
+TEST_CASE("variables that say no rank of a world are refused, and name themselves", "[refusal]") {
   CHECK(refused(with(job_step, {{"SLURM_PROCID", "five"}})) == "SLURM_PROCID=five");
   CHECK(refused(with(job_step, {{"SLURM_PROCID", "8"}})) == "SLURM_PROCID=8, SLURM_STEP_NUM_TASKS=8");
   CHECK(refused(with(job_step, {{"SLURM_LOCALID", "-1"}})) == "SLURM_LOCALID=-1");
@@ -119,7 +119,7 @@ TEST_CASE("variables that say no rank of a world are refused, and name themselve
   CHECK(refused({{"PMI_RANK", "0"}, {"PMI_SIZE", "99999999999"}}) == "PMI_SIZE=99999999999");
 }
 
-TEST_CASE("the first host of a list as SLURM writes it") {
+TEST_CASE("the first host of a list as SLURM writes it", "[runtime]") {
   CHECK(first_host("a[03-04,7],b") == "a03");
   CHECK(first_host("b,a[03-04]") == "b");
   CHECK(first_host("rack[1-2]node[01-03]") == "rack1node01");
@@ -130,7 +130,7 @@ TEST_CASE("the first host of a list as SLURM writes it") {
 }
 
 #ifdef TESSERA_HAS_MPI
-TEST_CASE("a Cartesian communicator is refused where MPI does not run") {
+TEST_CASE("a Cartesian communicator is refused where MPI does not run", "[refusal]") {
   std::string told;
   try {
     from_cartesian(MPI_COMM_NULL, {"rows"});

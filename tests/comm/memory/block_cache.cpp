@@ -71,7 +71,7 @@ struct filled {
 
 }  // namespace
 
-TEST_CASE("sizes of blocks go up in quarters, and each is its own class") {
+TEST_CASE("sizes of blocks go up in quarters, and each is its own class", "[law]") {
   std::size_t before = 0;
   for (int i = 0; i < size_class::count; ++i) {
     const std::size_t bytes = size_class{i}.bytes();
@@ -84,7 +84,7 @@ TEST_CASE("sizes of blocks go up in quarters, and each is its own class") {
   CHECK(before == size_class::largest);
 }
 
-TEST_CASE("blocks in use are apart, aligned, and go back to the source") {
+TEST_CASE("blocks in use are apart, aligned, and go back to the source", "[runtime]") {
   counted_pages pages;
   {
     block_cache cache(pages);
@@ -116,7 +116,7 @@ TEST_CASE("blocks in use are apart, aligned, and go back to the source") {
   CHECK(pages.given.empty());
 }
 
-TEST_CASE("what is asked for again is there, and a little larger will do") {
+TEST_CASE("what is asked for again is there, and a little larger will do", "[runtime]") {
   counted_pages pages;
   block_cache cache(pages);
   void* const first = cache.take(10 * MiB);
@@ -136,7 +136,7 @@ TEST_CASE("what is asked for again is there, and a little larger will do") {
   CHECK(cache.use().peak == 0);
 }
 
-TEST_CASE("small blocks of one size share pages, and those of another size take them over") {
+TEST_CASE("small blocks of one size share pages, and those of another size take them over", "[runtime]") {
   counted_pages pages;
   block_cache cache(pages);
   const auto take_and_give = [&](std::size_t bytes) {
@@ -152,7 +152,7 @@ TEST_CASE("small blocks of one size share pages, and those of another size take 
   CHECK(pages.total <= once + 5 * 300 * KiB);  // a chunk of each size stays on the shelf
 }
 
-TEST_CASE("what lies free stays in proportion to what was in use") {
+TEST_CASE("what lies free stays in proportion to what was in use", "[runtime]") {
   counted_pages pages;
   block_cache cache(pages);
   std::size_t most = 0;
@@ -167,7 +167,7 @@ TEST_CASE("what lies free stays in proportion to what was in use") {
   CHECK(most <= 2 * 129 * MiB + 64 * MiB);
 }
 
-TEST_CASE("threads that take and give back in turns each have their own memory again") {
+TEST_CASE("threads that take and give back in turns each have their own memory again", "[runtime]") {
   counted_pages pages;
   block_cache cache(pages);
   for (const std::size_t bytes : {100 * KiB, MiB, 10 * MiB}) {
@@ -195,7 +195,8 @@ TEST_CASE("threads that take and give back in turns each have their own memory a
 
 TEST_CASE(
     "a block goes back to the thread that took it, whoever frees it, and a thread takes another's where there is no "
-    "room for more") {
+    "room for more",
+    "[runtime]") {
   counted_pages pages;
   block_cache cache(pages);
   const auto elsewhere = [](auto&& f) { std::thread(f).join(); };
@@ -219,7 +220,7 @@ TEST_CASE(
   CHECK(pages.total <= 150 * MiB);
 }
 
-TEST_CASE("a cap is kept, free blocks go first, and a source without pages is told") {
+TEST_CASE("a cap is kept, free blocks go first, and a source without pages is told", "[refusal][runtime]") {
   counted_pages pages;
   block_cache cache(pages);
   cache.limit(21 * MiB);
@@ -241,7 +242,7 @@ TEST_CASE("a cap is kept, free blocks go first, and a source without pages is to
   CHECK(pages.total == 0);
 }
 
-TEST_CASE("what lies in a heap is seen through its file, and nothing of what was given back") {
+TEST_CASE("what lies in a heap is seen through its file, and nothing of what was given back", "[runtime]") {
   shared_heap heap;
   CHECK(!heap.is_open());
   heap.open(4 * MiB);
@@ -271,7 +272,7 @@ TEST_CASE("what lies in a heap is seen through its file, and nothing of what was
   munmap(const_cast<char*>(seen), card.bytes);
 }
 
-TEST_CASE("a heap that the system has no room for says what refused") {
+TEST_CASE("a heap that the system has no room for says what refused", "[refusal]") {
   shared_heap heap;
   heap.open(std::size_t{1} << 50);
   CHECK(!heap.is_open());
@@ -281,7 +282,7 @@ TEST_CASE("a heap that the system has no room for says what refused") {
   CHECK(heap.why().empty());
 }
 
-TEST_CASE("threads give back one another's blocks") {
+TEST_CASE("threads give back one another's blocks", "[runtime]") {
   counted_pages pages;
   block_cache cache(pages);
   std::mutex mutex;

@@ -9,7 +9,7 @@ using namespace tessera;
 using namespace tessera::engine;
 using namespace tessera::testing;
 
-TEST_CASE("a box with gaps is one message, however few of a kind MPI can count") {
+TEST_CASE("a box with gaps is one message, however few of a kind MPI can count", "[runtime]") {
   constexpr index_t none = -1;
   std::vector<index_t> tensor(600);
   for (std::size_t i = 0; i < tensor.size(); ++i) tensor[i] = static_cast<index_t>(i);
@@ -40,7 +40,7 @@ TEST_CASE("a box with gaps is one message, however few of a kind MPI can count")
   CHECK(everywhere(boost::mpi::communicator(), alike));
 }
 
-TEST_CASE("every element moves and combines over MPI as it does between threads, to the bit") {
+TEST_CASE("every element moves and combines over MPI as it does between threads, to the bit", "[law][runtime]") {
   const boost::mpi::communicator ranks;
   const auto carrier = std::make_shared<mpi_transport>(ranks);
   std::string wrong = every_fold(*carrier) + every_move(*carrier);

@@ -61,7 +61,8 @@ both_ways there_and_back(const std::shared_ptr<transport>& carrier, const layout
 
 }  // namespace
 
-TEST_CASE("every element arrives over MPI where it does between threads, to the bit, and bytes are those of the plan") {
+TEST_CASE("every element arrives over MPI where it does between threads, to the bit, and bytes are those of the plan",
+          "[law][runtime]") {
   constexpr std::uint64_t seed = 71;
   const boost::mpi::communicator ranks;
   const caching_allocator::service memory(launch_options{});
@@ -105,7 +106,7 @@ TEST_CASE("every element arrives over MPI where it does between threads, to the 
   CHECK(right);
 }
 
-TEST_CASE("processes of one node see one another's memory, and of two nodes not") {
+TEST_CASE("processes of one node see one another's memory, and of two nodes not", "[runtime]") {
   const boost::mpi::communicator ranks;
   shared_heap& heap = shared_heap::of_process();
   heap.open();
@@ -123,7 +124,7 @@ TEST_CASE("processes of one node see one another's memory, and of two nodes not"
   CHECK(near({.heap = ranks.rank() + 1 == ranks.size() ? &none : &heap}, [](int) { return false; }));
 }
 
-TEST_CASE("copies that an all_reduce leaves have the same bits on all ranks") {
+TEST_CASE("copies that an all_reduce leaves have the same bits on all ranks", "[runtime]") {
   const boost::mpi::communicator ranks;
   const auto carrier = std::make_shared<mpi_transport>(ranks);
   layout from;
@@ -148,7 +149,7 @@ TEST_CASE("copies that an all_reduce leaves have the same bits on all ranks") {
   CHECK(right);
 }
 
-TEST_CASE("a team of part of the world leaves the others idle") {
+TEST_CASE("a team of part of the world leaves the others idle", "[refusal][runtime]") {
   const boost::mpi::communicator ranks;
   const auto carrier = std::make_shared<mpi_transport>(ranks);
   const int busy = (ranks.size() + 1) / 2;
@@ -179,7 +180,7 @@ TEST_CASE("a team of part of the world leaves the others idle") {
   CHECK(right);
 }
 
-TEST_CASE("the first rank prints what each rank of a mesh says, in the order of the mesh") {
+TEST_CASE("the first rank prints what each rank of a mesh says, in the order of the mesh", "[runtime]") {
   const boost::mpi::communicator ranks;
   const auto carrier = std::make_shared<mpi_transport>(ranks);
   mesh_value turned;

@@ -70,7 +70,8 @@ std::string wrong_on(MPI_Comm grid, const cartesian_workers& made) {
 
 TEST_CASE(
     "a Cartesian communicator is a team: its ranks, coordinates and neighbours, rings and ends, reordered, of some "
-    "processes") {
+    "processes",
+    "[runtime]") {
   const boost::mpi::communicator world;
   prepare_worker();
   std::string why;
@@ -117,7 +118,8 @@ TEST_CASE(
 
 TEST_CASE(
     "what is no Cartesian communicator, or another grid than the mesh, is refused on each process, and nothing is "
-    "lost") {
+    "lost",
+    "[refusal]") {
   const boost::mpi::communicator world;
   struct line : axis<3> {};
   struct other : axis<2> {};

@@ -99,7 +99,7 @@ std::string late_rounds(transport& c) {
 
 }  // namespace
 
-TEST_CASE("calls under way together over MPI keep their boxes apart") {
+TEST_CASE("calls under way together over MPI keep their boxes apart", "[runtime]") {
   const auto wrong = [](transport& c) { return under_way_together(c); };
   shared_heap& heap = shared_heap::of_process();
   heap.open();
@@ -110,37 +110,38 @@ TEST_CASE("calls under way together over MPI keep their boxes apart") {
 }
 
 TEST_CASE(
-    "calls of small tensors end up to three ahead of their readers, who find what was sent though it is written over") {
+    "calls of small tensors end up to three ahead of their readers, who find what was sent though it is written over",
+    "[runtime]") {
   const caching_allocator::service memory(launch_options{});
   judge(three_ahead, {.most_tags = 1 << 20, .heap = &shared_heap::of_process()});
   judge(three_ahead);
 }
 
-TEST_CASE("readers that come late at times find what was sent though it is written over") {
+TEST_CASE("readers that come late at times find what was sent though it is written over", "[runtime]") {
   const caching_allocator::service memory(launch_options{});
   judge(late_at_times, {.most_tags = 1 << 20, .heap = &shared_heap::of_process()});
   judge(late_at_times, {.most_tags = 1 << 20, .heap = &shared_heap::of_process(), .per_node = 2});
 }
 
-TEST_CASE("a sum of rounds that ends leaves the one that goes on its boxes") {
+TEST_CASE("a sum of rounds that ends leaves the one that goes on its boxes", "[runtime]") {
   const caching_allocator::service memory(launch_options{});
   judge(late_rounds, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &shared_heap::of_process()});
   judge(late_rounds, {.most_tags = 1 << 20, .smallest_piece = 16, .heap = &shared_heap::of_process(), .per_node = 2});
 }
 
-TEST_CASE("exchanges that are more than MPI has tags come and go beside one that stays") {
+TEST_CASE("exchanges that are more than MPI has tags come and go beside one that stays", "[runtime]") {
   judge([](transport& c) { return beside_many(c, 20); }, {.most_tags = 7});
 }
 
-TEST_CASE("exchanges that lie bound and are more than MPI has tags are refused on all workers") {
+TEST_CASE("exchanges that lie bound and are more than MPI has tags are refused on all workers", "[refusal]") {
   // a worker alone needs no tag
   judge([](transport& c) { return c.size() > 1 ? more_than_room(c) : ""; }, {.most_tags = 7});
 }
 
-TEST_CASE("two agreements that have one tag over MPI do not meet without a word") {
+TEST_CASE("two agreements that have one tag over MPI do not meet without a word", "[refusal]") {
   judge([](transport& c) { return another_agreement(c, mpi_transport::agreement_tags); }, {.most_tags = 7}, 2);
 }
 
-TEST_CASE("no tag that is free on all workers is an error on all") {
+TEST_CASE("no tag that is free on all workers is an error on all", "[refusal]") {
   judge([](transport& c) { return no_room_together(c); }, {.most_tags = 7}, 3);
 }

@@ -33,7 +33,7 @@ auto on_devices(int size, F&& f, bool library_sums = false) {
 
 }  // namespace
 
-TEST_CASE("over NCCL a Move puts every element where its layout says, and a Fold is its transpose") {
+TEST_CASE("over NCCL a Move puts every element where its layout says, and a Fold is its transpose", "[law][runtime]") {
   device_machine machine;
   const carried over = [](const auto& host) { return on_device(host); };
   CHECK(moves_and_transposes(over, 120, 7) == "");
@@ -42,7 +42,8 @@ TEST_CASE("over NCCL a Move puts every element where its layout says, and a Fold
   CHECK(machine.kept() == 0);
 }
 
-TEST_CASE("over NCCL every element moves, and is combined in the order and the precision of the host") {
+TEST_CASE("over NCCL every element moves, and is combined in the order and the precision of the host",
+          "[law][runtime]") {
   for (const int size : {2, 3, 4}) {
     device_machine machine(static_cast<std::uint64_t>(size));
     const auto all =
@@ -55,8 +56,8 @@ TEST_CASE("over NCCL every element moves, and is combined in the order and the p
 }
 
 TEMPLATE_TEST_CASE(
-    "over NCCL calls are under way together, begun and ended in any order, whatever their hosts agree over", "",
-    by_memory, by_sockets) {
+    "over NCCL calls are under way together, begun and ended in any order, whatever their hosts agree over",
+    "[runtime]", by_memory, by_sockets) {
   for (const int size : {2, 3, 4}) {
     device_machine machine(static_cast<std::uint64_t>(size));
     const auto all = on_devices<TestType>(
@@ -68,7 +69,7 @@ TEMPLATE_TEST_CASE(
   }
 }
 
-TEST_CASE("exchanges over NCCL stand in the order of the stream on which tensors are made and read") {
+TEST_CASE("exchanges over NCCL stand in the order of the stream on which tensors are made and read", "[runtime]") {
   for (const int size : {1, 2, 3}) {
     device_machine machine(static_cast<std::uint64_t>(size) + 7);
     const auto all = in_world(size, [size](const std::shared_ptr<transport>& host) {
@@ -113,7 +114,7 @@ TEST_CASE("exchanges over NCCL stand in the order of the stream on which tensors
   }
 }
 
-TEST_CASE("an exchange over NCCL asks for the messages and bytes of its plan, or is one collective") {
+TEST_CASE("an exchange over NCCL asks for the messages and bytes of its plan, or is one collective", "[law][runtime]") {
   device_machine machine;
   dice d{23};
   int collectives = 0;
@@ -149,8 +150,8 @@ TEST_CASE("an exchange over NCCL asks for the messages and bytes of its plan, or
   CHECK(collectives > 0);
 }
 
-TEST_CASE(
-    "a gather, a scatter of sums and a broadcast over NCCL are one collective, of every element that NCCL knows") {
+TEST_CASE("a gather, a scatter of sums and a broadcast over NCCL are one collective, of every element that NCCL knows",
+          "[runtime]") {
   for (const bool library_sums : {false, true}) {
     device_machine machine;
     const auto all =
@@ -170,7 +171,8 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a sum of two workers for both is a message each way over NCCL, or its own all_reduce where it may add") {
+TEST_CASE("a sum of two workers for both is a message each way over NCCL, or its own all_reduce where it may add",
+          "[runtime]") {
   for (const bool library_sums : {false, true}) {
     device_machine machine;
     const auto all = on_devices(
@@ -196,7 +198,7 @@ TEST_CASE("a sum of two workers for both is a message each way over NCCL, or its
   }
 }
 
-TEST_CASE("NCCL is asked for no sum that it does not know") {
+TEST_CASE("NCCL is asked for no sum that it does not know", "[refusal][runtime]") {
   device_machine machine;
   const auto all = on_devices(
       2,
@@ -224,7 +226,7 @@ TEST_CASE("NCCL is asked for no sum that it does not know") {
   for (int r = 0; r < 2; ++r) CHECK(all.of(r) == "");
 }
 
-TEST_CASE("workers on devices that can never go on are told so by their hosts") {
+TEST_CASE("workers on devices that can never go on are told so by their hosts", "[refusal]") {
   const auto codes_of = [](int size, auto&& f) {
     device_machine machine;
     const auto all = on_devices(size, f);
@@ -258,8 +260,8 @@ TEST_CASE("workers on devices that can never go on are told so by their hosts") 
         }) == codes{"tessera.agree.fingerprint", "tessera.agree.fingerprint"});
 }
 
-TEST_CASE(
-    "a call over NCCL that others began behind calls which its worker has not begun is refused, and nobody hangs") {
+TEST_CASE("a call over NCCL that others began behind calls which its worker has not begun is refused, and nobody hangs",
+          "[refusal]") {
   device_machine machine;
   const auto all = on_devices(2, [](const std::shared_ptr<transport>& c) {
     flight a(*c, gathered(2, 9), 1);
@@ -280,7 +282,7 @@ TEST_CASE(
   CHECK(all.codes == std::vector<std::string>(2, "tessera.agree.order"));
 }
 
-TEST_CASE("whatever CUDA or NCCL refuses ends all workers in one error, and gives back what was taken") {
+TEST_CASE("whatever CUDA or NCCL refuses ends all workers in one error, and gives back what was taken", "[refusal]") {
   for (const char* function :
        {"cudaGetDeviceCount", "cudaStreamCreateWithFlags", "cudaEventCreateWithFlags", "cudaEventRecord",
         "cudaStreamWaitEvent", "cudaMallocAsync", "cudaEventQuery", "cudaLaunchHostFunc", "ncclGetUniqueId",
@@ -308,8 +310,8 @@ TEST_CASE("whatever CUDA or NCCL refuses ends all workers in one error, and give
       }
 }
 
-TEST_CASE(
-    "the communicators of a worker end one after the other, in one order for all, while it looks after the rest") {
+TEST_CASE("the communicators of a worker end one after the other, in one order for all, while it looks after the rest",
+          "[runtime]") {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     const int size = 6;
     std::vector<std::vector<int>> teams;
@@ -348,13 +350,13 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("workers whose machine has no device are refused, all of them") {
+TEST_CASE("workers whose machine has no device are refused, all of them", "[refusal]") {
   const device_machine none(1, 0);
   const auto all = on_devices(3, [](const std::shared_ptr<transport>& c) { return c->rank() >= 0; });
   CHECK(all.codes == std::vector<std::string>(3, "tessera.device.none"));
 }
 
-TEST_CASE("a call over NCCL that is dropped is withdrawn, and its worker begins no other") {
+TEST_CASE("a call over NCCL that is dropped is withdrawn, and its worker begins no other", "[refusal]") {
   device_machine machine;
   const auto all = on_devices(2, [](const std::shared_ptr<transport>& c) -> std::string {
     if (c->rank() == 0) {

@@ -48,7 +48,7 @@ void copy_all(const region& from, const region& to) {
 
 }  // namespace
 
-TEST_CASE("a board shows as many calls as are under way, and each worker's count of what was taken") {
+TEST_CASE("a board shows as many calls as are under way, and each worker's count of what was taken", "[runtime]") {
   shared_heap heap;
   heap.open(std::size_t{1} << 24);
   const std::uint64_t number = shared_slot::offer(heap, workers);
@@ -74,7 +74,7 @@ TEST_CASE("a board shows as many calls as are under way, and each worker's count
   CHECK(!seen.took(1, 0));
 }
 
-TEST_CASE("a reader sees that a copy is shown instead of the tensor that it read") {
+TEST_CASE("a reader sees that a copy is shown instead of the tensor that it read", "[runtime]") {
   shared_heap heap;
   heap.open(std::size_t{1} << 24);
   const std::uint64_t number = shared_slot::offer(heap, workers);
@@ -91,7 +91,7 @@ TEST_CASE("a reader sees that a copy is shown instead of the tensor that it read
   CHECK((shown->begun != before && seen.find(4) == shown && read(seen, 4) == 15));
 }
 
-TEST_CASE("who looks at a board that is gone finds another number in its place, and that all was taken") {
+TEST_CASE("who looks at a board that is gone finds another number in its place, and that all was taken", "[runtime]") {
   shared_heap heap;
   heap.open(std::size_t{1} << 24);
   matrix a(heap, 10);
@@ -112,7 +112,7 @@ TEST_CASE("who looks at a board that is gone finds another number in its place, 
   CHECK((read(old, 0) == -1 && read(now, 0) == 15 && old.took(2, 1) && !now.took(2, 0)));
 }
 
-TEST_CASE("a heap that is full offers no board") {
+TEST_CASE("a heap that is full offers no board", "[runtime]") {
   shared_heap heap;
   heap.open(std::size_t{1} << 20);
   std::vector<std::uint64_t> all;

@@ -2,8 +2,6 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/flights.hpp"
 
-#include <tessera/comm/launch/transport_choice.hpp>
-
 #include <sstream>
 
 using namespace tessera;
@@ -108,7 +106,8 @@ void write_all(const tcp_socket& line, const void* data, std::size_t bytes) {
 }  // namespace
 
 TEST_CASE(
-    "strangers that say nothing, little, anything or the wrong word neither stop workers that meet nor hold them up") {
+    "strangers that say nothing, little, anything or the wrong word neither stop workers that meet nor hold them up",
+    "[runtime]") {
   for (const int size : {2, 4}) {
     std::vector<std::unique_ptr<stranger>> all;
     in_memory_store store(size, [&](const std::vector<std::string>& texts) {
@@ -135,7 +134,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("a worker that never comes, and one that cannot be reached, is named within the time limit") {
+TEST_CASE("a worker that never comes, and one that cannot be reached, is named within the time limit", "[refusal]") {
   const auto code_of = [](int port, std::chrono::seconds limit, int rank) {
     const auto meet = [&](const launch_environment&, const std::string& mine, std::chrono::seconds) {
       std::vector<std::string> texts(2, fmt::format("127.0.0.1 {} 1", port));
@@ -153,7 +152,7 @@ TEST_CASE("a worker that never comes, and one that cannot be reached, is named w
   CHECK(code_of(1, std::chrono::seconds{20}, 1) == "tessera.agree.lost 1 0");  // nobody listens there
 }
 
-TEST_CASE("what the rendezvous does not give is told with a code") {
+TEST_CASE("what the rendezvous does not give is told with a code", "[refusal]") {
   const auto code_of = [](launch_environment started, const std::vector<std::string>& texts) {
     try {
       tcp_transport carrier(
@@ -172,7 +171,8 @@ TEST_CASE("what the rendezvous does not give is told with a code") {
   CHECK(code_of(nowhere, {}) == "tessera.launch.connection");
 }
 
-TEST_CASE("a worker whose connection ends without a word is lost at once, within a frame and between two") {
+TEST_CASE("a worker whose connection ends without a word is lost at once, within a frame and between two",
+          "[refusal]") {
   const tcp_frame head{tcp_frame::box, 0, 7, 0, 32};
   const tcp_frame told{tcp_frame::begun, 0, 7, 0, 0};
   const auto began = std::chrono::steady_clock::now();
@@ -191,7 +191,7 @@ TEST_CASE("a worker whose connection ends without a word is lost at once, within
   CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds{5});
 }
 
-TEST_CASE("a box of another size or another place is a disagreement, and is written nowhere") {
+TEST_CASE("a box of another size or another place is a disagreement, and is written nowhere", "[refusal]") {
   for (const tcp_frame head : {tcp_frame{tcp_frame::box, 0, 7, 0, 40}, tcp_frame{tcp_frame::box, 0, 7, 0, 8},
                                tcp_frame{tcp_frame::box, 1, 7, 0, 32}}) {
     const std::string met = beside([&](tcp_socket line) {
@@ -205,7 +205,8 @@ TEST_CASE("a box of another size or another place is a disagreement, and is writ
   }
 }
 
-TEST_CASE("a sender is no more than three calls ahead of a reader that begins none, and sends it no large box") {
+TEST_CASE("a sender is no more than three calls ahead of a reader that begins none, and sends it no large box",
+          "[runtime]") {
   for (const index_t n : {index_t{4}, index_t{4096}, index_t{100'000}}) {
     std::atomic<int> ended{0};
     int ahead = 0;
@@ -233,7 +234,8 @@ TEST_CASE("a sender is no more than three calls ahead of a reader that begins no
   }
 }
 
-TEST_CASE("two workers that send each other more than connections hold do not wait for each other's reading") {
+TEST_CASE("two workers that send each other more than connections hold do not wait for each other's reading",
+          "[runtime]") {
   for (const int size : {2, 3}) {
     const auto all = in_world<by_sockets>(size, [](const std::shared_ptr<transport>& carrier) {
       const int n = carrier->size();
@@ -250,7 +252,7 @@ TEST_CASE("two workers that send each other more than connections hold do not wa
   }
 }
 
-TEST_CASE("an exchange keeps its connections, and nothing keeps either of them longer") {
+TEST_CASE("an exchange keeps its connections, and nothing keeps either of them longer", "[runtime]") {
   std::array<std::weak_ptr<transport>, 2> seen;
   std::array<std::string, 2> wrong;
   by_sockets both(2);
@@ -265,38 +267,5 @@ TEST_CASE("an exchange keeps its connections, and nothing keeps either of them l
   for (std::size_t r = 0; r < 2; ++r) {
     CHECK(wrong[r] == "");
     CHECK(seen[r].expired());
-  }
-}
-
-TEST_CASE("what connects workers follows from how they were started and what the program asks for") {
-  const auto says = [](launcher by, int world, const std::string& asked, connections has,
-                       const char* address = "here") {
-    launch_environment e;
-    e.by = by;
-    e.world = world;
-    e.address = address;
-    try {
-      const auto named = [&](const auto& one) { return one.first == asked; };
-      const auto found = std::find_if(transport_names.begin(), transport_names.end(), named);
-      for (const auto& [name, choice] : transport_names)
-        if (choice == transport_of(e, found->second, has)) return name;
-    } catch (const error& why) {
-      return std::string(why.code());
-    }
-    return std::string();
-  };
-  constexpr connections nothing{}, mpi{true, false}, store{false, true}, both{true, true};
-  const std::string no_way = "tessera.launch.processes", nowhere = "tessera.launch.meeting";
-  for (const connections has : {nothing, mpi, store, both}) {
-    CHECK(says(launcher::none, 1, "auto", has) == "in-process");
-    CHECK(says(launcher::torchrun, 1, "auto", has) == "in-process");
-    CHECK(says(launcher::torchrun, 4, "in-process", has) == "in-process");
-    CHECK(says(launcher::none, 1, "mpi", has) == "mpi");
-    CHECK(says(launcher::torchrun, 4, "auto", has) == (has.rendezvous ? "tcp" : no_way));
-    CHECK(says(launcher::slurm, 4, "auto", has) == (has.mpi ? "mpi" : has.rendezvous ? "tcp" : no_way));
-    CHECK(says(launcher::mpi, 1, "auto", has) == (has.mpi ? "mpi" : "in-process"));
-    CHECK(says(launcher::mpi, 4, "tcp", has) == (has.rendezvous ? "tcp" : no_way));
-    CHECK(says(launcher::mpi, 4, "tcp", has, "") == (has.rendezvous ? nowhere : no_way));
-    CHECK(says(launcher::none, 1, "tcp", has) == (has.rendezvous ? nowhere : no_way));
   }
 }

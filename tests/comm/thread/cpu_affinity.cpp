@@ -26,7 +26,7 @@ std::vector<std::vector<int>> cores_of_each(int workers, bool bound) {
 
 }  // namespace
 
-TEST_CASE("workers that are threads share the cores that the process may use, each a part of its own") {
+TEST_CASE("workers that are threads share the cores that the process may use, each a part of its own", "[runtime]") {
   const std::vector<int> usable = detail::usable_cores();
   const int count = static_cast<int>(usable.size());
   for (const int workers : {1, 2, 3, 2 * count + 1}) {
@@ -45,6 +45,6 @@ TEST_CASE("workers that are threads share the cores that the process may use, ea
   CHECK(detail::usable_cores() == usable);  // of the thread that launched them
 }
 
-TEST_CASE("workers go where they like when a launch says so") {
+TEST_CASE("workers go where they like when a launch says so", "[runtime]") {
   CHECK(cores_of_each(2, false) == std::vector(2, detail::usable_cores()));
 }

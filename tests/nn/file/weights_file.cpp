@@ -135,7 +135,7 @@ auto attempts_where_one_finds(const std::filesystem::path& other, int odd, const
 
 }  // namespace
 
-TEST_CASE("a bad weights file is one error on every worker, names who has it, and changes nothing") {
+TEST_CASE("a bad weights file is one error on every worker, names who has it, and changes nothing", "[refusal]") {
   const scratch_folder folder;
   const auto path = folder / "good";
   const auto saved = in_team<two_by_two>([&](auto& t) {
@@ -187,7 +187,7 @@ TEST_CASE("a bad weights file is one error on every worker, names who has it, an
   judge(attempts_where_one_finds(nowhere, 2, path), "file.missing", "[queue 2: " + nowhere + ": No such");
 }
 
-TEST_CASE("a path of each worker's own is refused where one file is meant, and nothing is written") {
+TEST_CASE("a path of each worker's own is refused where one file is meant, and nothing is written", "[refusal]") {
   const scratch_folder folder;
   const auto own = [&](const on_line& net) { return folder / fmt::format("weights_{}", net.team()->rank() / 2); };
   const auto both =
@@ -205,7 +205,7 @@ TEST_CASE("a path of each worker's own is refused where one file is meant, and n
   }
 }
 
-TEST_CASE("a file that is no weights file is one error, whatever it holds") {
+TEST_CASE("a file that is no weights file is one error, whatever it holds", "[refusal]") {
   const scratch_folder folder;
   const auto path = folder / "file";
   nn::write_state(path, small_state(1));
@@ -303,7 +303,7 @@ TEST_CASE("a file that is no weights file is one error, whatever it holds") {
   CHECK(begins(error_of([&] { nn::read_state(""); }), "file.missing"));
 }
 
-TEST_CASE("a file of any bytes appears whole, or what was there stays") {
+TEST_CASE("a file of any bytes appears whole, or what was there stays", "[refusal][runtime]") {
   const scratch_folder folder;
   const auto path = folder / "picture";
   write_whole(path, "a first one");
@@ -319,7 +319,8 @@ TEST_CASE("a file of any bytes appears whole, or what was there stays") {
 
 TEST_CASE(
     "a file that another program wrote is read: keys in any order, words of its own, any element, data that is not "
-    "aligned") {
+    "aligned",
+    "[runtime]") {
   const scratch_folder folder;
   const auto path = folder / "foreign";
   const float weight[]{1, -2, 3.5F, 4, 5, -6};
@@ -349,7 +350,7 @@ TEST_CASE(
     }
 }
 
-TEST_CASE("keys are renamed as a table says, on load and on save, and a wrong table is refused") {
+TEST_CASE("keys are renamed as a table says, on load and on save, and a wrong table is refused", "[refusal][runtime]") {
   const scratch_folder folder;
   const auto path = folder / "foreign";
   const nn::renamed names{{"encoder.w", "0.weight"}, {"encoder.b", "0.bias"}, {"0.weight", "2.weight"}};
@@ -405,7 +406,7 @@ TEST_CASE("keys are renamed as a table says, on load and on save, and a wrong ta
   CHECK(folder.files() == files);
 }
 
-TEST_CASE("a file is replaced whole or not at all, through links, and keeps its mode") {
+TEST_CASE("a file is replaced whole or not at all, through links, and keeps its mode", "[runtime]") {
   const scratch_folder folder;
   const auto path = folder / "weights";
   const nn::state_dict one = small_state(1);
@@ -475,7 +476,8 @@ TEST_CASE("a file is replaced whole or not at all, through links, and keeps its 
 }
 
 TEST_CASE(
-    "a file is flushed before it takes its place, its folder behind; what cannot be flushed or made changes nothing") {
+    "a file is flushed before it takes its place, its folder behind; what cannot be flushed or made changes nothing",
+    "[refusal][runtime]") {
   const scratch_folder folder;
   const auto path = folder / "weights";
   std::string order;
@@ -506,7 +508,7 @@ TEST_CASE(
   CHECK((equal_states(nn::read_state(path), small_state(3)) && folder.files() == 1));
 }
 
-TEST_CASE("two jobs that save to one path leave a whole file at every moment") {
+TEST_CASE("two jobs that save to one path leave a whole file at every moment", "[runtime]") {
   const scratch_folder folder;
   const auto path = folder / "weights";
   nn::write_state(path, small_state(0));
@@ -528,7 +530,7 @@ TEST_CASE("two jobs that save to one path leave a whole file at every moment") {
   CHECK(folder.files() == 1);
 }
 
-TEST_CASE("training goes on from a file as if it had not stopped, and another mesh reads the same bits") {
+TEST_CASE("training goes on from a file as if it had not stopped, and another mesh reads the same bits", "[runtime]") {
   const scratch_folder folder;
   const auto path = folder / "half way";
   const at::Tensor x = global_of({7, 5}, numbers{3});
@@ -569,7 +571,8 @@ TEST_CASE("training goes on from a file as if it had not stopped, and another me
 
 TEST_CASE(
     "a run that is saved goes on with the masks that it would have drawn, on another mesh too, and serial weights need "
-    "not count them") {
+    "not count them",
+    "[runtime]") {
   using dropping_on_square =
       nn::sequential<by_both, nn::linear<6>, nn::dropout<>, nn::linear<4>, nn::dropout<probability<1, 4>>>;
   using dropping_on_line =
@@ -614,7 +617,7 @@ TEST_CASE(
         }) == 3);
 }
 
-TEST_CASE("a file's sum is XXH64, whatever pieces it is taken in") {
+TEST_CASE("a file's sum is XXH64, whatever pieces it is taken in", "[runtime]") {
   const auto sum_of = [](std::string_view bytes, std::size_t piece) {
     tessera::detail::xxh64 sum;
     for (std::size_t at = 0; at < bytes.size(); at += piece)
@@ -631,7 +634,7 @@ TEST_CASE("a file's sum is XXH64, whatever pieces it is taken in") {
   CHECK(bytes_of_file(folder / "summed").find("xxh64") != std::string::npos);
 }
 
-TEST_CASE("a saved file tells the format that other loaders ask for, and nothing that they do not know") {
+TEST_CASE("a saved file tells the format that other loaders ask for, and nothing that they do not know", "[runtime]") {
   const scratch_folder folder;
   const auto said = [](const std::filesystem::path& path) {
     const std::string bytes = bytes_of_file(path);
@@ -652,7 +655,8 @@ TEST_CASE("a saved file tells the format that other loaders ask for, and nothing
   }
 }
 
-TEST_CASE("saving and loading hold one whole tensor at a time on the first worker, and on the others their parts") {
+TEST_CASE("saving and loading hold one whole tensor at a time on the first worker, and on the others their parts",
+          "[runtime]") {
   using wide = tensor<partition<two_by_two, blocks<height>, blocks<breadth>>, shape<weights_batch, dim<64>>, double>;
   using stack = nn::sequential<wide, nn::linear<96>, nn::relu, nn::linear<64>, nn::relu, nn::linear<96>, nn::relu,
                                nn::linear<32>>;
@@ -686,7 +690,7 @@ TEST_CASE("saving and loading hold one whole tensor at a time on the first worke
   }
 }
 
-TEST_CASE("weights whose copies have drifted are not saved") {
+TEST_CASE("weights whose copies have drifted are not saved", "[refusal]") {
   const scratch_folder folder;
   const auto path = folder / "drifted";
   const auto said = in_team<two_by_two>([&](auto& t) {

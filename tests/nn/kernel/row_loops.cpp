@@ -133,8 +133,7 @@ void judge_loops(const row_loops<Real>& loops, const row_form& form, std::size_t
 
 }  // namespace
 
-TEMPLATE_TEST_CASE("loops over rows are exact sums to rounding, for each set of instructions", "[normalisation]", float,
-                   double) {
+TEMPLATE_TEST_CASE("loops over rows are exact sums to rounding, for each set of instructions", "[law]", float, double) {
   const bool groups = GENERATE(false, true);
   const bool parameters = groups || GENERATE(false, true);
   const auto [rows, columns, offset] = GENERATE(table<index_t, index_t, std::size_t>({{5, 1, 0},

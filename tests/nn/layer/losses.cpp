@@ -2,9 +2,9 @@
 
 #include "tests/support/tensors.hpp"
 
-using namespace tessera;
-using namespace tessera::engine;
-using namespace tessera::testing;
+namespace tessera::testing::of_losses {
+
+using namespace engine;
 
 namespace {
 
@@ -21,7 +21,7 @@ using classes = tensor<partition<grid, blocks<up>, invariant<across>>, shape_of<
 
 }  // namespace
 
-TEST_CASE("classes that are masked with -inf add nothing to a cross-entropy, whoever has them") {
+TEST_CASE("classes that are masked with -inf add nothing to a cross-entropy, whoever has them", "[runtime][gradient]") {
   at::Tensor x = global_of({4, 7}, numbers{9});
   x.narrow(1, 2, 3).fill_(-std::numeric_limits<double>::infinity());  // all that one worker of a row has is among them
   const at::Tensor y = at::tensor({0, 1, 5, 6}, at::kLong);
@@ -40,7 +40,8 @@ TEST_CASE("classes that are masked with -inf add nothing to a cross-entropy, who
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
 }
 
-TEST_CASE("a loss without a label that counts is none, and options that do not fit are refused on all workers") {
+TEST_CASE("a loss without a label that counts is none, and options that do not fit are refused on all workers",
+          "[refusal][runtime]") {
   using pixels = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<2, 4, 3, 2>, double>;
   using known = tensor<partition<grid, whole, blocks<up>, blocks<across>>, shape_of<2, 3, 2>, std::int64_t>;
   const at::Tensor x = global_of({2, 4, 3, 2}, numbers{9});
@@ -63,7 +64,7 @@ TEST_CASE("a loss without a label that counts is none, and options that do not f
   CHECK(refusals<grid>("tessera.loss.label", [&](auto& t) { loss(t, -100, {.ignore_index = 255}); }) == 6);
 }
 
-TEST_CASE("a mean over no element is none, and a sum is zero") {
+TEST_CASE("a mean over no element is none, and a sum is zero", "[runtime]") {
   using nothing = tensor<partition<grid, blocks<up>, blocks<across>>, shape_of<0, 5>, double>;
   CHECK(satisfied<grid>([](auto& t) {
           const auto x = distribute<nothing>(t, at::zeros({0, 5}, at::kDouble));
@@ -74,7 +75,8 @@ TEST_CASE("a mean over no element is none, and a sum is zero") {
 
 TEST_CASE(
     "a binary cross-entropy has LibTorch's least logarithm and gradient at 0 and 1, and what is no probability is "
-    "refused on all workers") {
+    "refused on all workers",
+    "[refusal][runtime]") {
   const at::Tensor x = at::tensor({0.0, 1.0, 0.5, 1.0, 0.0, 0.25, 1e-40}, at::kDouble).repeat({4, 1});
   const at::Tensor y = at::tensor({1.0, 0.0, 0.5, 1.0, 0.0, 1.0, 0.75}, at::kDouble).repeat({4, 1});
   const at::Tensor weight = global_of({4, 7}, numbers{5});
@@ -102,7 +104,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("losses of half types are float inside and rounded once") {
+TEST_CASE("losses of half types are float inside and rounded once", "[runtime]") {
   using halves = tensor<cut_scores, shape_of<4, 7>, bfloat16>;
   const at::Tensor x = global_of({4, 7}, numbers{9}).to(at::kBFloat16);
   const at::Tensor y = global_of({4, 7}, numbers{10}).abs().to(at::kBFloat16);
@@ -143,7 +145,8 @@ using pictures = tensor<partition<grid, blocks<up>, whole>, shape_of<4, 3>, doub
 
 }  // namespace
 
-TEST_CASE("a network may end in its loss, typed or put together while it runs, and it moves what is reduced") {
+TEST_CASE("a network may end in its loss, typed or put together while it runs, and it moves what is reduced",
+          "[plan][runtime][gradient]") {
   using typed = nn::network<trained, pictures, scores>;
   using of_classes = nn::network<classified, scores, classes>;
   static_assert(traffic<of_classes>().forward.bytes > 0 && traffic<of_classes>().backward.bytes == 0);
@@ -175,7 +178,7 @@ TEST_CASE("a network may end in its loss, typed or put together while it runs, a
         }) == 6);
 }
 
-TEST_CASE("operands of a loss that do not fit are refused on all workers, as types do") {
+TEST_CASE("operands of a loss that do not fit are refused on all workers, as types do", "[refusal]") {
   const auto of = [](const layout& l, const team_handle& t, element e = element::float64) {
     return tensor<dyn>(t, l,
                        at::zeros(tessera::detail::sizes_of(held_by(l, t->rank())), tessera::detail::scalar_type(e)));
@@ -250,7 +253,8 @@ std::string constant_in_file(const std::string& shape, const std::string& values
 
 TEST_CASE(
     "a network of a file ends in any loss, with class weights that it keeps as a buffer, as LibTorch's functions "
-    "give") {
+    "give",
+    "[refusal][runtime]") {
   const at::Tensor x = from_zero_to_one(global_of({4, 7}, numbers{2}));
   const at::Tensor y = from_zero_to_one(global_of({4, 7}, numbers{3}));
   const at::Tensor labels = at::tensor({0, 1, 5, 6}, at::kLong);
@@ -346,7 +350,8 @@ TEST_CASE(
 
 TEST_CASE(
     "a target that is none is told on all workers of the losses' mesh, and no other worker of the team waits for "
-    "them") {
+    "them",
+    "[refusal]") {
   struct all_of_them : axis<6> {};
   using line = mesh<all_of_them>;
   struct few : axis<2> {};
@@ -394,3 +399,5 @@ TEST_CASE(
     CHECK(said.ends_with("; fits"));
   }
 }
+
+}  // namespace tessera::testing::of_losses

@@ -5,9 +5,9 @@
 #include <tessera/nn/network/program.hpp>
 #include <tessera/operation/layer/layer_values.hpp>
 
-using namespace tessera;
-using namespace tessera::engine;
-using namespace tessera::testing;
+namespace tessera::testing::of_normalisation {
+
+using namespace engine;
 
 // Normalisations against LibTorch's in one process: networks, statistics that run, large means; the fuzz rolls options
 // and partitions.
@@ -87,14 +87,14 @@ using net_type =
 
 }  // namespace
 
-TEST_CASE("running statistics are LibTorch's, unbiased and of all workers, and are what eval uses") {
+TEST_CASE("running statistics are LibTorch's, unbiased and of all workers, and are what eval uses", "[law][runtime]") {
   dice d{5};
   for (const auto& grid : grids)
     for (int round = 0; round < 24; ++round)
       CHECK(distance_of_running(d, grid_of(grid[0], grid[1]), round % 2 != 0) < 1e-12);
 }
 
-TEST_CASE("a network of normalisations trains as the serial one") {
+TEST_CASE("a network of normalisations trains as the serial one", "[gradient]") {
   const auto run = in_team<plane>([](auto& t) {
     net_type net{t, seed{3}};
     auto w = nn::state_of(net);
@@ -141,7 +141,7 @@ TEST_CASE("a network of normalisations trains as the serial one") {
   for (const auto& r : run.results) CHECK(*r < 1e-12);
 }
 
-TEST_CASE("normalisations and upsampling that are values are those that are types") {
+TEST_CASE("normalisations and upsampling that are values are those that are types", "[runtime]") {
   using typed = nn::sequential<picture, nn::batch_norm<eps<1, 1'000>, momentum<1, 5>>,
                                nn::upsample<size<5, 13>, mode<interpolation::cubic>>,
                                nn::batch_norm<cumulative, no_affine>, nn::layer_norm<over_last<3>, no_bias>,
@@ -165,7 +165,7 @@ TEST_CASE("normalisations and upsampling that are values are those that are type
   for (const auto& r : run.results) CHECK(*r);
 }
 
-TEST_CASE("statistics of large means keep their digits, and half types are rounded once") {
+TEST_CASE("statistics of large means keep their digits, and half types are rounded once", "[runtime]") {
   using cut = tensor<partition<plane, blocks<across>, whole, blocks<down>>, shape<samples, dim<3>, dim<40>>, float>;
   using cut_half =
       tensor<partition<plane, blocks<across>, whole, blocks<down>>, shape<samples, dim<3>, dim<40>>, bfloat16>;
@@ -194,7 +194,7 @@ TEST_CASE("statistics of large means keep their digits, and half types are round
   for (const auto& r : run.results) CHECK(*r);
 }
 
-TEST_CASE("workers outside of the mesh of a normalisation whose groups are cut have no part in them") {
+TEST_CASE("workers outside of the mesh of a normalisation whose groups are cut have no part in them", "[runtime]") {
   using upper = fixed<plane, down, 0>;
   using part = tensor<partition<upper, whole, blocks<across>, whole>, shape<dim<3>, dim<5>, dim<4>>, double>;
   using samples_cut = tensor<partition<upper, blocks<across>, whole, whole>, shape<dim<5>, dim<3>, dim<4>>, double>;
@@ -230,7 +230,7 @@ TEST_CASE("workers outside of the mesh of a normalisation whose groups are cut h
   for (const auto& r : run.results) CHECK(*r);
 }
 
-TEST_CASE("one value a channel is refused in training on all workers, and taken in eval") {
+TEST_CASE("one value a channel is refused in training on all workers, and taken in eval", "[refusal]") {
   using single = tensor<partition<plane, whole, blocks<across>>, shape<samples, dim<4>>, double>;
   using narrow = nn::sequential<single, nn::batch_norm<>>;
   CHECK(refusals<plane>("tessera.layer.one_value", [](auto& t) {
@@ -249,7 +249,8 @@ TEST_CASE("one value a channel is refused in training on all workers, and taken 
 
 TEST_CASE(
     "group and instance norms that are types, values and files are one, train as LibTorch's modules, and have their "
-    "keys") {
+    "keys",
+    "[gradient]") {
   using wide = tensor<images, shape<samples, dim<6>, dim<3>, dim<5>>, double>;
   using typed =
       nn::sequential<wide, nn::group_norm<3, eps<1, 1'000>>, nn::instance_norm<affine, tracking, momentum<1, 5>>,
@@ -306,7 +307,8 @@ TEST_CASE(
 
 TEST_CASE(
     "one value a channel of a sample is refused in training, and groups that do not divide channels wherever they "
-    "are") {
+    "are",
+    "[refusal]") {
   using single = tensor<partition<plane, whole, blocks<across>, whole>, shape<samples, dim<4>, dim<1>>, double>;
   CHECK(refusals<plane>("tessera.layer.one_value", [](auto& t) {
           nn::sequential<single, nn::instance_norm<>>{t,
@@ -397,7 +399,7 @@ struct dropping_net {
 
 }  // namespace
 
-TEST_CASE("dropout draws the same on any partition, anew at every call and place, and nothing in eval") {
+TEST_CASE("dropout draws the same on any partition, anew at every call and place, and nothing in eval", "[runtime]") {
   const std::vector<at::Tensor> one = dropping_net<1, 1>::run();
   for (const auto& other : {dropping_net<2, 3>::run(), dropping_net<4, 1>::run()})
     for (std::size_t i = 0; i < one.size(); ++i) CHECK(at::equal(one[i], other[i]));
@@ -416,7 +418,8 @@ TEST_CASE("dropout draws the same on any partition, anew at every call and place
 
 TEST_CASE(
     "an alpha dropout is LibTorch's affine map of what its mask keeps, the same on any partition, and keeps mean and "
-    "variance") {
+    "variance",
+    "[runtime]") {
   const std::vector<at::Tensor> one = dropping_net<1, 1>::run_keeping();
   for (const auto& other : {dropping_net<2, 3>::run_keeping(), dropping_net<4, 1>::run_keeping()})
     for (std::size_t i = 0; i < one.size(); ++i) CHECK(at::equal(one[i], other[i]));
@@ -443,3 +446,5 @@ TEST_CASE(
   CHECK(nn::dropout_layer{}.plan(terms).why.ok());
   CHECK(nn::dropout_layer{.alpha = true}.plan(terms).why.is(code::nonlinear_on_partial));
 }
+
+}  // namespace tessera::testing::of_normalisation

@@ -64,7 +64,7 @@ void try_all(std::uint64_t seed, int rounds, Roll&& roll) {
 
 }  // namespace
 
-TEST_CASE("an operation is told its box: a product with a function of the global index") {
+TEST_CASE("an operation is told its box: a product with a function of the global index", "[law][runtime][gradient]") {
   const signature s = operation("ab->ab").linear();
   const auto told = [](const local_boxes& w, const at::Tensor& x) {
     return x * code_of(w.operands[0]) * code_of(w.result);
@@ -74,7 +74,8 @@ TEST_CASE("an operation is told its box: a product with a function of the global
                     [](const at::Tensor& x) { return x * at::square(serial_code(x)); });
   });
 }
-TEST_CASE("a non-linear one with a whole dimension: a causal softmax over uneven and empty parts") {
+TEST_CASE("a non-linear one with a whole dimension: a causal softmax over uneven and empty parts",
+          "[law][runtime][gradient]") {
   const signature s = operation("qk->qk").whole("k").nonlinear();
   const auto masked = [](const at::Tensor& x, const at::Tensor& rows) {
     const at::Tensor keys = at::arange(x.size(1), at::kDouble);
@@ -87,7 +88,7 @@ TEST_CASE("a non-linear one with a whole dimension: a causal softmax over uneven
         [masked](const at::Tensor& x) { return masked(x, at::arange(x.size(0), at::kDouble)); });
   });
 }
-TEST_CASE("a sum over a cut dimension is terms") {
+TEST_CASE("a sum over a cut dimension is terms", "[law][runtime][gradient]") {
   const signature s = operation("ab->a").multilinear();
   const auto weighted = [](const local_boxes& w, const at::Tensor& x) { return (x * code_of(w.operands[0])).sum(1); };
   try_all(103, 12, [&](dice& d, const mesh_value& mesh) {
@@ -95,7 +96,7 @@ TEST_CASE("a sum over a cut dimension is terms") {
                     [](const at::Tensor& x) { return (x * serial_code(x)).sum(1); });
   });
 }
-TEST_CASE("a window pads what lies beyond the edge, told by its boxes") {
+TEST_CASE("a window pads what lies beyond the edge, told by its boxes", "[law][runtime][gradient]") {
   const sliding three{3, 2, 1, 1, 1};
   const signature s = operation("ab->ab").windowed('b', three).nonlinear();
   const auto taps = [](const at::Tensor& x, index_t before, index_t after) {
@@ -118,7 +119,7 @@ TEST_CASE("a window pads what lies beyond the edge, told by its boxes") {
         [taps](const at::Tensor& in) { return taps(in, 1, 1); });
   });
 }
-TEST_CASE("a range of a cut dimension stays where it is, and a change balances it") {
+TEST_CASE("a range of a cut dimension stays where it is, and a change balances it", "[law][runtime][gradient]") {
   try_all(111, 12, [&](dice& d, const mesh_value& mesh) {
     const index_t n = d.roll(1, 9);
     const index_t begin = d.roll(0, static_cast<int>(n) - 1);
@@ -145,7 +146,8 @@ TEST_CASE("a range of a cut dimension stays where it is, and a change balances i
     return c;
   });
 }
-TEST_CASE("a range of which each worker holds what its part reads comes out in balanced parts") {
+TEST_CASE("a range of which each worker holds what its part reads comes out in balanced parts",
+          "[law][runtime][gradient]") {
   try_all(105, 12, [&](dice& d, const mesh_value& mesh) {
     const index_t n = d.roll(1, 9);
     const index_t begin = d.roll(0, static_cast<int>(n) - 1);
@@ -167,7 +169,7 @@ TEST_CASE("a range of which each worker holds what its part reads comes out in b
         [begin, end](const at::Tensor& in) { return in.narrow(1, begin, end - begin); });
   });
 }
-TEST_CASE("a cut in grains becomes a cut of the outer dimension, and back") {
+TEST_CASE("a cut in grains becomes a cut of the outer dimension, and back", "[law][runtime][gradient]") {
   try_all(106, 12, [&](dice& d, const mesh_value& mesh) {
     const index_t inner = d.roll(1, 3);
     layout x = roll_layout(d, mesh, of_extents({d.roll(1, 3), inner * d.roll(1, 5)}), {true, true, true, false});
@@ -188,7 +190,8 @@ TEST_CASE("a cut in grains becomes a cut of the outer dimension, and back") {
         [](const at::Tensor& in) { return in.reshape({in.size(0) * in.size(1), -1}); });
   });
 }
-TEST_CASE("a parameter lies cut where the input is, and its gradient is summed over the rest") {
+TEST_CASE("a parameter lies cut where the input is, and its gradient is summed over the rest",
+          "[law][runtime][gradient]") {
   constexpr signature s = operation("nfg,gf->nfg").multilinear();
   layer_trials trials;
   trials.run(108, 16, [&](dice& d, const mesh_value& mesh) {
@@ -244,7 +247,8 @@ struct own_layer {
 
 }  // namespace
 
-TEST_CASE("typed tensors: two operands one behind the other; a primitive by its name; a layer in a network") {
+TEST_CASE("typed tensors: two operands one behind the other; a primitive by its name; a layer in a network",
+          "[runtime]") {
   const at::Tensor a = global_of({4, 5}, numbers{1});  // two of six workers have no row
   const at::Tensor b = global_of({4, 5}, numbers{2});
   const auto all = in_team<world>([&](const team<world>& t) {
@@ -305,7 +309,8 @@ struct kept_as_it_lies {
 
 }  // namespace
 
-TEST_CASE("an operation takes constants of other elements: indices and masks, typed, dynamic and in modules") {
+TEST_CASE("an operation takes constants of other elements: indices and masks, typed, dynamic and in modules",
+          "[runtime]") {
   const at::Tensor a = global_of({6, 5}, numbers{1}), mask = global_of({6, 5}, numbers{2}) > 0,
                    marks = at::arange(6).remainder(4);
   const at::Tensor table = global_of({6, 5}, numbers{3});
@@ -382,7 +387,8 @@ std::string told_all(const std::string& code, F&& f) {
 
 }  // namespace
 
-TEST_CASE("what a layer of one's own gives wrongly, and a parameter of another element, are refused by name") {
+TEST_CASE("what a layer of one's own gives wrongly, and a parameter of another element, are refused by name",
+          "[refusal]") {
   const at::Tensor a = global_of({6, 5}, numbers{1});
   const auto through = [&]<class Layer>(std::type_identity<Layer>) {
     return [&](const team<world>& t) { nn::sequential<rows, nn::relu, Layer>{t, seed{3}}(distribute<rows>(t, a)); };
@@ -414,7 +420,7 @@ TEST_CASE("what a layer of one's own gives wrongly, and a parameter of another e
           "(expected element double, given element float) [0.weight]");
 }
 
-TEST_CASE("run time refuses what the compiler would, and a function that gives another element or box") {
+TEST_CASE("run time refuses what the compiler would, and a function that gives another element or box", "[refusal]") {
   const auto plain = [](const at::Tensor& x) { return x; };
   const auto refused = [](const std::string& code, const std::function<void(const team<world>&)>& f) {
     INFO(code);

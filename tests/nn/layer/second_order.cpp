@@ -2,9 +2,9 @@
 
 #include <torch/csrc/autograd/autograd.h>
 
-using namespace tessera;
-using namespace tessera::engine;
-using namespace tessera::testing;
+namespace tessera::testing::second_order {
+
+using namespace engine;
 
 namespace {
 
@@ -59,7 +59,8 @@ bool bends(const std::vector<index_t>& sizes, double edges_apart = 0) {
 
 }  // namespace
 
-TEST_CASE("a gradient's gradient passes layers, also where workers have no part of the input or the result") {
+TEST_CASE("a gradient's gradient passes layers, also where workers have no part of the input or the result",
+          "[gradient]") {
   using nn::sequential;
   using features = tensor<by_feature, shape_of<5, 8>, double>;
   CHECK(bends<sequential<features, nn::linear<4>>>({5, 8}));
@@ -155,7 +156,9 @@ std::string attention_bends(bool causal) {
 
 }  // namespace
 
-TEST_CASE("attention has a second derivative, on workers with and without heads") {
+TEST_CASE("attention has a second derivative, on workers with and without heads", "[gradient]") {
   CHECK(attention_bends<>(false) == "");
   CHECK(attention_bends<causal>(true) == "");
 }
+
+}  // namespace tessera::testing::second_order

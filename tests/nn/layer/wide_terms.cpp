@@ -70,7 +70,7 @@ std::string rounded_once(const team<trio>& t, at::ScalarType e, double last_plac
 
 }  // namespace
 
-TEST_CASE("terms of half types travel in float, and what workers have of a result is rounded once") {
+TEST_CASE("terms of half types travel in float, and what workers have of a result is rounded once", "[law][runtime]") {
   const auto all = in_team<trio>([](const team<trio>& t) {
     return rounded_once<half>(t, at::kHalf, 0x1p-10) + rounded_once<bfloat16>(t, at::kBFloat16, 0x1p-7);
   });
@@ -78,7 +78,7 @@ TEST_CASE("terms of half types travel in float, and what workers have of a resul
   for (const auto& r : all.results) CHECK((r && *r == ""));
 }
 
-TEST_CASE("what cancels and what a half type cannot hold survive the sum of the workers' terms") {
+TEST_CASE("what cancels and what a half type cannot hold survive the sum of the workers' terms", "[runtime]") {
   const auto all = in_team<trio>([](const team<trio>& t) {
     row_form<half> net{t, seed{1}};
     at::Tensor w = at::zeros({7, 90}, at::kHalf);
@@ -91,14 +91,14 @@ TEST_CASE("what cancels and what a half type cannot hold survive the sum of the 
   for (const auto& r : all.results) CHECK((r && *r == 900));
 }
 
-TEST_CASE("traffic counts terms of half types as floats unless they are rounded first") {
+TEST_CASE("traffic counts terms of half types as floats unless they are rounded first", "[plan]") {
   STATIC_REQUIRE(traffic<row_form<half>>().forward.bytes == traffic<row_form<float>>().forward.bytes);
   STATIC_REQUIRE(2 * traffic<row_form<half, round_terms>>().forward.bytes == traffic<row_form<float>>().forward.bytes);
   STATIC_REQUIRE(2 * traffic<column_form<half>>().forward.bytes == traffic<column_form<float>>().forward.bytes);
   STATIC_REQUIRE(traffic<row_form<half, round_terms>>().forward.bytes > 0);
 }
 
-TEST_CASE("checked mode takes half types on workers that have no part of a result") {
+TEST_CASE("checked mode takes half types on workers that have no part of a result", "[runtime]") {
   launch_options checked = threads_only();
   checked.checked = true;
   const auto trains = [](const auto& net, const auto& x) {

@@ -104,7 +104,7 @@ bool loads_alike(const team<grid>& t) {
 
 }  // namespace
 
-TEST_CASE("optimizers that step each element by itself give the serial weights") {
+TEST_CASE("optimizers that step each element by itself give the serial weights", "[gradient]") {
   CHECK(is_serial(
       stepping<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9).nesterov(true).weight_decay(0.01))));
   CHECK(is_serial(stepping<torch::optim::Adam>(torch::optim::AdamOptions(0.1).amsgrad(true))));
@@ -113,7 +113,7 @@ TEST_CASE("optimizers that step each element by itself give the serial weights")
   CHECK(is_serial(stepping<torch::optim::Adagrad>(torch::optim::AdagradOptions(0.1))));
 }
 
-TEST_CASE("an optimizer that needs sums over all weights does not") {
+TEST_CASE("an optimizer that needs sums over all weights does not", "[refusal]") {
   const auto lbfgs = [](const parameters& w) {
     const auto optimizer = std::make_shared<torch::optim::LBFGS>(w, torch::optim::LBFGSOptions(0.1).max_iter(1));
     return [optimizer](double loss) { optimizer->step([loss] { return at::full({}, loss); }); };
@@ -127,7 +127,7 @@ TEST_CASE("an optimizer that needs sums over all weights does not") {
         }) == 4);
 }
 
-TEST_CASE("learning rates follow schedules, and plateaus of the loss's value") {
+TEST_CASE("learning rates follow schedules, and plateaus of the loss's value", "[gradient]") {
   CHECK(is_serial([](const parameters& w) {
     const auto optimizer = std::make_shared<torch::optim::SGD>(w, torch::optim::SGDOptions(0.5));
     const auto steps = std::make_shared<torch::optim::StepLR>(*optimizer, 2, 0.1);
@@ -151,7 +151,8 @@ TEST_CASE("learning rates follow schedules, and plateaus of the loss's value") {
 
 TEST_CASE(
     "gradients are accumulated, clipped by value and changed by hooks as the serial ones; LibTorch clips a norm of one "
-    "part") {
+    "part",
+    "[gradient]") {
   CHECK(is_serial([](const parameters& w) {
     const auto optimizer = std::make_shared<torch::optim::SGD>(w, torch::optim::SGDOptions(0.5));
     return [=, n = 0](double) mutable {
@@ -174,7 +175,7 @@ TEST_CASE(
         }) == 4);
 }
 
-TEST_CASE("an average of the weights follows a clone, and nothing is recorded without gradients") {
+TEST_CASE("an average of the weights follows a clone, and nothing is recorded without gradients", "[runtime]") {
   CHECK(satisfied<grid>([](const team<grid>& t) {
           classifier net{t, seed{5}};
           classifier average = net.clone();
@@ -195,8 +196,8 @@ TEST_CASE("an average of the weights follows a clone, and nothing is recorded wi
         }) == 4);
 }
 
-TEST_CASE(
-    "an order of samples is drawn by a generator of the worker's own; LibTorch's default one is shared or apart") {
+TEST_CASE("an order of samples is drawn by a generator of the worker's own; LibTorch's default one is shared or apart",
+          "[runtime]") {
   CHECK(satisfied<grid>([](const team<grid>& t) {
           at::Generator own = at::detail::createCPUGenerator(7);
           const at::Tensor order = at::randperm(9, own);
@@ -207,7 +208,8 @@ TEST_CASE(
   CHECK(satisfied<grid>([](const team<grid>& t) { return copies_differ(t, at::randperm(1000)); }) == 4);
 }
 
-TEST_CASE("a data loader in order gives all workers the same batches, one in LibTorch's random order does not") {
+TEST_CASE("a data loader in order gives all workers the same batches, one in LibTorch's random order does not",
+          "[runtime]") {
   CHECK(satisfied<grid>([](const team<grid>& t) { return loads_alike<torch::data::samplers::SequentialSampler>(t); }) ==
         4);
   CHECK(satisfied<grid>([](const team<grid>& t) { return !loads_alike<torch::data::samplers::RandomSampler>(t); }) ==
@@ -216,7 +218,8 @@ TEST_CASE("a data loader in order gives all workers the same batches, one in Lib
 
 TEST_CASE(
     "LibTorch's random functions draw for each worker: copies drift apart; numbers by global index are the same on "
-    "all") {
+    "all",
+    "[refusal][runtime]") {
   using copies =
       tensor<partition<grid, whole, blocks<by_column>, invariant<by_row>>, shape<beside_batch, dim<5>>, double>;
   CHECK(satisfied<grid>([](const team<grid>& t) {
@@ -236,7 +239,8 @@ TEST_CASE(
         }) == 4);
 }
 
-TEST_CASE("a network compares the copies of its parameters now and then, and names the first that drifted") {
+TEST_CASE("a network compares the copies of its parameters now and then, and names the first that drifted",
+          "[refusal]") {
   // At which of twelve calls the workers are told of copies that differ from the fifth call on; 0 where they are not.
   const auto told_at_call = [](std::optional<index_t> every, bool trains, int wanted) {
     return satisfied<grid>([&](const team<grid>& t) {
@@ -263,7 +267,7 @@ TEST_CASE("a network compares the copies of its parameters now and then, and nam
   CHECK(told_at_call({}, false, 8) == 4);
 }
 
-TEST_CASE("means, norms and statistics of a box are the part's alone") {
+TEST_CASE("means, norms and statistics of a box are the part's alone", "[runtime]") {
   CHECK(satisfied<grid>([](const team<grid>& t) {
           const auto x = distribute<input>(t, samples());
           const double whole = samples().mean().item<double>();

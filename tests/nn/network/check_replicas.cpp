@@ -64,7 +64,8 @@ void descend(const dense& net, double rate) {
 
 }  // namespace
 
-TEST_CASE("workers that step a network otherwise are told which parameter drifted, by the next call that is compared") {
+TEST_CASE("workers that step a network otherwise are told which parameter drifted, by the next call that is compared",
+          "[refusal]") {
   const auto well = [](const dense& net, int, int) { descend(net, 0.01); };
   const auto other_rates = [](const dense& net, int rank, int) { descend(net, rank == 0 ? 0.01 : 0.02); };
   const auto alone = [](const dense& net, int rank, int) {
@@ -81,14 +82,14 @@ TEST_CASE("workers that step a network otherwise are told which parameter drifte
   CHECK(training(20, checks::never, alone_at_five)[0].text.empty());
 }
 
-TEST_CASE("copies that drifted are told also where the network is judged and not trained any more") {
+TEST_CASE("copies that drifted are told also where the network is judged and not trained any more", "[refusal]") {
   const auto alone = [](const dense& net, int rank, int) {
     if (rank == 0) descend(net, 0.01);
   };
   CHECK(both_name_a_parameter(training(4, checks::sampled, alone, true), 2));
 }
 
-TEST_CASE("a launch ends with a comparison of what was trained: a step behind the last call is told too") {
+TEST_CASE("a launch ends with a comparison of what was trained: a step behind the last call is told too", "[refusal]") {
   const auto status_of = [](checks how, int last_step_of, bool outlives) {
     launch_options o = threads_only();
     o.checks = how;
@@ -122,7 +123,7 @@ using fixed_reader = nn::sequential<some_words, nn::embedding<7, 5>, nn::linear<
 
 }  // namespace
 
-TEST_CASE("layers on a part of the mesh agree among its workers, and no other worker waits for them") {
+TEST_CASE("layers on a part of the mesh agree among its workers, and no other worker waits for them", "[runtime]") {
   for (const checks how : {checks::sampled, checks::always}) {
     launch_options o = threads_only();
     o.checks = how;

@@ -266,7 +266,7 @@ using large = remembering<2, 2, 96, 72>;  // whose edges are small
 
 }  // namespace
 
-TEST_CASE("a network takes the memory that peak_memory counts: forward, and forward with backward") {
+TEST_CASE("a network takes the memory that peak_memory counts: forward, and forward with backward", "[plan][runtime]") {
   using line = nn::chain<wide_three<8>, nn::relu, wide_three<8>, nn::relu, wide_three<4>>;
   CHECK(differs_in_memory<line, alone::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<line, four::image>({6, 4, 24, 24}) == "");
@@ -293,7 +293,7 @@ TEST_CASE("a network takes the memory that peak_memory counts: forward, and forw
   CHECK(differs_in_memory<growing_in_three, uneven::volume>({4, 4, 12, 11, 6}) == "");
 }
 
-TEST_CASE("networks with norms, upsampling and dropout take the memory that is counted") {
+TEST_CASE("networks with norms, upsampling and dropout take the memory that is counted", "[plan][runtime]") {
   CHECK(differs_in_memory<small_unet, alone::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<small_unet, four::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<small_unet, remembering<3, 2, 26, 22>::image>({6, 4, 26, 22}) == "");
@@ -309,7 +309,7 @@ TEST_CASE("networks with norms, upsampling and dropout take the memory that is c
   CHECK(differs_in_memory<shared_out<2>, four::image>({6, 4, 24, 24}, 0.9) == "");
 }
 
-TEST_CASE("transformer blocks and embeddings take the memory that is counted") {
+TEST_CASE("transformer blocks and embeddings take the memory that is counted", "[plan][runtime]") {
   CHECK(differs_in_memory<alone::transformer<4, 4>, alone::sequences>({6, 16, 48}, 0.9) == "");
   CHECK(differs_in_memory<alone::transformer<4, 2>, alone::sequences>({6, 16, 48}, 0.9) == "");
   CHECK(differs_in_memory<four::transformer<6, 3>, four::sequences>({6, 16, 48}, 0.9) == "");
@@ -323,7 +323,8 @@ TEST_CASE("transformer blocks and embeddings take the memory that is counted") {
   CHECK(differs_in_memory<four::counting<frozen>, four::tokens>({6, 16}, 0.85) == "");
 }
 
-TEST_CASE("parameters stored as tiles take the memory that is counted: one layer's is gathered at a time") {
+TEST_CASE("parameters stored as tiles take the memory that is counted: one layer's is gathered at a time",
+          "[plan][runtime]") {
   struct data : axis<3> {};
   struct model : axis<2> {};
   using grid = mesh<data, model>;
@@ -338,7 +339,7 @@ TEST_CASE("parameters stored as tiles take the memory that is counted: one layer
   CHECK(differs_in_memory<fused_in_tiles<data, model>, sequences>({6, 3, 128}, 0.65) == "");
 }
 
-TEST_CASE("what runs again for its backward takes the memory that is counted") {
+TEST_CASE("what runs again for its backward takes the memory that is counted", "[plan][runtime]") {
   CHECK(differs_in_memory<several_again, alone::image>({6, 4, 24, 24}) == "");
   CHECK(differs_in_memory<several_again, four::image>({6, 4, 24, 24}) == "");
   struct data : axis<2> {};

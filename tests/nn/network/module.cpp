@@ -243,7 +243,8 @@ struct enlarging {
 
 }  // namespace
 
-TEST_CASE("a layer has exchanges between its local operations, buffers, and parameters of another element") {
+TEST_CASE("a layer has exchanges between its local operations, buffers, and parameters of another element",
+          "[gradient]") {
   using plane = mesh<twofold, across_here>;
   const auto run = in_team<plane>([](auto& t) {
     centring net{t, seed{1}};
@@ -283,7 +284,7 @@ TEST_CASE("a layer has exchanges between its local operations, buffers, and para
   for (const auto& r : run.results) CHECK(*r < 1e-12);
 }
 
-TEST_CASE("images grow by an operation, and are averaged, where they lie") {
+TEST_CASE("images grow by an operation, and are averaged, where they lie", "[gradient]") {
   const auto run = in_team<mesh<twofold, across_here>>([](auto& t) {
     const nn::network<enlarging, cut_image> net{t, seed{1}};
     double worst = 0;
@@ -313,7 +314,7 @@ TEST_CASE("images grow by an operation, and are averaged, where they lie") {
   for (const auto& r : run.results) CHECK(*r < 1e-12);
 }
 
-TEST_CASE("verbs and operations of one's own are nodes of a module") {
+TEST_CASE("verbs and operations of one's own are nodes of a module", "[gradient]") {
   const auto run = in_team<by_verbs::plane>([](auto& t) {
     const nn::network<by_verbs, both_cut> net{t, seed{1}};
     double worst = 0;
@@ -336,7 +337,7 @@ TEST_CASE("verbs and operations of one's own are nodes of a module") {
   for (const auto& r : run.results) CHECK(*r < 1e-12);
 }
 
-TEST_CASE("a module has parameters of its own, under names, that begin as it says") {
+TEST_CASE("a module has parameters of its own, under names, that begin as it says", "[gradient]") {
   const auto run = in_team<mesh<twofold, across_here>>([](auto& t) {
     const nn::network<affine_map, both_cut> net{t, seed{1}};
     const auto state = nn::state_of(net);
@@ -362,7 +363,7 @@ TEST_CASE("a module has parameters of its own, under names, that begin as it say
   for (const auto& r : run.results) CHECK(*r < 1e-12);
 }
 
-TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges included") {
+TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges included", "[gradient]") {
   using plane = mesh<twofold, across_here>;
   const auto run = in_team<plane>([](auto& t) {
     const nn::network<formula, both_cut, both_cut> net{t, seed{1}};
@@ -400,15 +401,15 @@ TEST_CASE("functions of tensors are nodes of a module, numbers and exchanges inc
   for (const auto& r : run.results) CHECK(*r < 1e-12);
 }
 
-TEST_CASE(
-    "a module with skips, tied weights, two operands and two results trains as the serial one, on any partition") {
+TEST_CASE("a module with skips, tied weights, two operands and two results trains as the serial one, on any partition",
+          "[gradient]") {
   judge_residual<residual_net<1, 1>>();
   judge_residual<residual_net<2, 2>>();
   judge_residual<residual_net<3, 1>>();
   judge_residual<residual_net<1, 4>>(true);
 }
 
-TEST_CASE("layers are told whether the network trains, and a module alone is a network") {
+TEST_CASE("layers are told whether the network trains, and a module alone is a network", "[runtime]") {
   const auto run = in_team<duo>([](auto& t) {
     nn::network<watching, short_rows> net{t, seed{1}};
     const auto x = distribute<short_rows>(t, at::ones({3, 4}, at::kDouble));
@@ -423,7 +424,8 @@ TEST_CASE("layers are told whether the network trains, and a module alone is a n
   for (const auto& r : run.results) CHECK(*r);
 }
 
-TEST_CASE("parts that are shared but of other shapes, and keys that stand twice, are refused on all workers") {
+TEST_CASE("parts that are shared but of other shapes, and keys that stand twice, are refused on all workers",
+          "[refusal]") {
   CHECK(refusals<duo>("tessera.network.shared", [](auto& t) { nn::network<misshapen, short_rows>(t, seed{1}); }) == 2);
   CHECK(refusals<duo>("tessera.network.keys", [](auto& t) { nn::network<twice_named, short_rows>(t, seed{1}); }) == 2);
 }

@@ -180,7 +180,8 @@ using loader = sample_net<3, 1>;
 
 }  // namespace
 
-TEST_CASE("networks train to the serial losses, gradients and weights on any partition, from the same bits") {
+TEST_CASE("networks train to the serial losses, gradients and weights on any partition, from the same bits",
+          "[gradient]") {
   const auto alone =
       in_team<image_net<1, 1>::grid>([](auto& t) { return nn::state_of(image_net<1, 1>::net{t, seed{5}}); });
   REQUIRE(alone.well());
@@ -192,7 +193,7 @@ TEST_CASE("networks train to the serial losses, gradients and weights on any par
   judge_training<two_mesh_net<2, 2>>(3, start);
 }
 
-TEST_CASE("weights saved from one partition load into another, bit for bit") {
+TEST_CASE("weights saved from one partition load into another, bit for bit", "[runtime]") {
   const scratch_file file;
   const auto saved = in_team<saver::grid>([&](auto& t) {
     const saver::net net{t, seed{8}};
@@ -210,7 +211,7 @@ TEST_CASE("weights saved from one partition load into another, bit for bit") {
   for (const auto& r : read.results) CHECK(same_state(*r, saved.of(0)));
 }
 
-TEST_CASE("initial values are those of (seed, path, global index), and a path stands before the keys") {
+TEST_CASE("initial values are those of (seed, path, global index), and a path stands before the keys", "[runtime]") {
   judge_team<two_parts::part::input::mesh_type>([](auto& t) {
     const two_parts both{{t, seed{5}.at("encoder")}, {t, seed{5}.at("decoder").at("inner")}};
     const two_parts::part plain{t, seed{5}};
@@ -230,7 +231,7 @@ TEST_CASE("initial values are those of (seed, path, global index), and a path st
   });
 }
 
-TEST_CASE("two parameters of one key are refused wherever a network's keys count") {
+TEST_CASE("two parameters of one key are refused wherever a network's keys count", "[refusal]") {
   judge_team<two_parts::part::input::mesh_type>([](auto& t) -> std::string {
     two_parts both{{t, seed{5}}, {t, seed{6}}};
     const nn::state_dict state = nn::state_of(both.encoder);
@@ -247,7 +248,8 @@ TEST_CASE("two parameters of one key are refused wherever a network's keys count
   });
 }
 
-TEST_CASE("a network moves, a clone has weights of its own, and what was moved from refuses every use") {
+TEST_CASE("a network moves, a clone has weights of its own, and what was moved from refuses every use",
+          "[refusal][runtime]") {
   using small = sample_net<2, 1>;
   static_assert(std::is_nothrow_move_constructible_v<small::net> && std::is_nothrow_move_assignable_v<small::net>);
   static_assert(!std::is_copy_constructible_v<small::net> && !std::is_copy_assignable_v<small::net>);
@@ -288,7 +290,7 @@ TEST_CASE("a network moves, a clone has weights of its own, and what was moved f
   });
 }
 
-TEST_CASE("a plan is made for the extents at hand, refused every time, and stays as long as the network") {
+TEST_CASE("a plan is made for the extents at hand, refused every time, and stays as long as the network", "[refusal]") {
   struct height_here : dyn {};
   struct over : axis<2> {};
   using pair = mesh<over>;
@@ -315,8 +317,8 @@ TEST_CASE("a plan is made for the extents at hand, refused every time, and stays
   });
 }
 
-TEST_CASE(
-    "a network whose batch has learned lengths keeps their lists as long as it knows them, and is the serial one") {
+TEST_CASE("a network whose batch has learned lengths keeps their lists as long as it knows them, and is the serial one",
+          "[gradient]") {
   struct over : axis<3> {};
   using line = mesh<over>;
   using input = tensor<partition<line, lengths<over>, whole>, shape<sample, dim<5>>, double>;
@@ -340,7 +342,8 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "layers that give as many as they read leave uneven parts as they are: the serial numbers, and halos alone move") {
+    "layers that give as many as they read leave uneven parts as they are: the serial numbers, and halos alone move",
+    "[plan][gradient]") {
   struct up : axis<4> {};
   struct across : axis<2> {};
   using grid = mesh<up, across>;
@@ -379,7 +382,7 @@ TEST_CASE(
   });
 }
 
-TEST_CASE("a dynamic tensor that is not the network's input is refused") {
+TEST_CASE("a dynamic tensor that is not the network's input is refused", "[refusal]") {
   using net = image_net<2, 2>;
   judge_team<net::grid>([](auto& t) -> std::string {
     const net::net n{t, seed{5}};
@@ -426,7 +429,8 @@ void judge_drift(const std::string& key) {
 
 TEST_CASE(
     "checked mode names the parameter or buffer whose copies have drifted, on whatever mesh it lies, and who drew once "
-    "more") {
+    "more",
+    "[refusal]") {
   using small = image_net<2, 2>;
   using placed = partition<fixed<small::grid, small::up, 1>, whole, blocks<small::across>>;
   using input = tensor<partition<small::grid, blocks<small::up>, blocks<small::across>>, shape<sample, dim<5>>, double>;
@@ -436,7 +440,8 @@ TEST_CASE(
   for (const char* key : {"", "1.running_mean", "2.draws"}) judge_drift<with_buffers, input, small::grid>(key);
 }
 
-TEST_CASE("state dicts are compared over the workers, and an error lists all that does not fit; nothing changes then") {
+TEST_CASE("state dicts are compared over the workers, and an error lists all that does not fit; nothing changes then",
+          "[refusal]") {
   using small = sample_net<2, 1>;
   judge_team<small::grid>([](auto& t) -> std::string {
     small::net net{t, seed{5}};
@@ -477,7 +482,7 @@ TEST_CASE("state dicts are compared over the workers, and an error lists all tha
   });
 }
 
-TEST_CASE("every worker of the team has all parameters, whichever of them a layer lies on") {
+TEST_CASE("every worker of the team has all parameters, whichever of them a layer lies on", "[runtime]") {
   using small = image_net<2, 2>;
   using placed = partition<fixed<small::grid, small::up, 1>, whole, blocks<small::across>>;
   using input = tensor<partition<small::grid, blocks<small::up>, blocks<small::across>>, shape<sample, dim<5>>, double>;
@@ -494,7 +499,7 @@ TEST_CASE("every worker of the team has all parameters, whichever of them a laye
   });
 }
 
-TEST_CASE("all workers drive a network on a sub-mesh; those outside hold nothing and disturb nothing") {
+TEST_CASE("all workers drive a network on a sub-mesh; those outside hold nothing and disturb nothing", "[runtime]") {
   using small = image_net<2, 2>;
   using lower = fixed<small::grid, small::up, 1>;
   using input = tensor<partition<lower, blocks<small::across>, whole>, shape<sample, dim<5>>, double>;
@@ -522,7 +527,7 @@ TEST_CASE("all workers drive a network on a sub-mesh; those outside hold nothing
   });
 }
 
-TEST_CASE("a mesh of workers that were not started is refused by tensors and networks") {
+TEST_CASE("a mesh of workers that were not started is refused by tensors and networks", "[refusal]") {
   struct wide : axis<8> {};
   using input = tensor<partition<mesh<wide>, blocks<wide>, whole>, shape_of<9, 5>, double>;
   using grid = image_net<2, 2>::grid;

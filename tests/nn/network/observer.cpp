@@ -70,7 +70,7 @@ struct failing {
 template <>
 inline constexpr tessera::kind tessera::kind_of<failing> = tessera::kind::layer;
 
-TEST_CASE("an observer is told of each layer, forward and backward, and of nothing when it is gone") {
+TEST_CASE("an observer is told of each layer, forward and backward, and of nothing when it is gone", "[runtime]") {
   const auto run = in_team<watched_grid>([](auto& t) {
     watched_net net{t, seed{3}};
     const auto x = distribute<watched_image>(t, global_of({3, 4, 12, 12}, numbers{1}));
@@ -97,7 +97,8 @@ TEST_CASE("an observer is told of each layer, forward and backward, and of nothi
   }
 }
 
-TEST_CASE("each step is told once, however many came before, and of a graph that outlives its observer nobody hears") {
+TEST_CASE("each step is told once, however many came before, and of a graph that outlives its observer nobody hears",
+          "[runtime]") {
   const auto run = in_team<watched_grid>([](auto& t) {
     watched_net net{t, seed{3}};
     const auto x = distribute<watched_image>(t, global_of({3, 4, 12, 12}, numbers{1}));
@@ -129,7 +130,7 @@ TEST_CASE("each step is told once, however many came before, and of a graph that
   }
 }
 
-TEST_CASE("a layer that throws is left, and so is the backward that it interrupts") {
+TEST_CASE("a layer that throws is left, and so is the backward that it interrupts", "[runtime]") {
   struct alone : axis<1> {};
   using line = tensor<partition<mesh<alone>, whole>, shape_of<4>, double>;
   const auto run = in_team<mesh<alone>>([](auto& t) {
@@ -143,7 +144,7 @@ TEST_CASE("a layer that throws is left, and so is the backward that it interrupt
   CHECK(visits_of(run.of(0)).forward == std::vector<std::string>{"0", "1"});
 }
 
-TEST_CASE("a profile of several steps says of each layer what its plan moves, times the steps") {
+TEST_CASE("a profile of several steps says of each layer what its plan moves, times the steps", "[plan][runtime]") {
   constexpr int steps = 5;
   const auto run = in_team<watched_grid>([](auto& t) {
     watched_net net{t, seed{3}};
@@ -185,7 +186,7 @@ TEST_CASE("a profile of several steps says of each layer what its plan moves, ti
   CHECK(moved > 0);
 }
 
-TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, on all workers") {
+TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, on all workers", "[plan][runtime]") {
   struct seen {
     std::vector<layer_span> spans, to_input;  // without and with a gradient of the input
     std::string table, trace;

@@ -1,3 +1,4 @@
+#include "tests/support/built_program.hpp"
 #include "tests/support/tensors.hpp"
 
 #include <tessera/nn/file/network_file.hpp>
@@ -11,117 +12,7 @@ using namespace tessera::testing;
 
 namespace {
 
-struct frames : dyn {};
 enum class by { module, values, file };
-
-template <int R, int C>
-struct built {
-  struct up : axis<R> {};
-  struct across : axis<C> {};
-  using grid = mesh<up, across>;
-  using image =
-      tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<frames, dim<2>, dim<7>, dim<6>>, double>;
-  using features = tensor<partition<grid, whole, blocks<up, across>>, shape<frames, dim<5>>, double>;
-  using channels = partition<grid, whole, blocks<up, across>, whole, whole>;
-  template <index_t Out>
-  using three = nn::conv<Out, kernel<3, 3>, padding<1, 1>>;
-
-  struct block {
-    constexpr auto operator()(auto x) const {
-      const auto y = x | three<3>{} | nn::relu{} | nn::conv<2, kernel<3, 3>, padding_at<2, 0, 0, 2>>{};
-      return relu((x | nn::named<struct skip, nn::conv<2, kernel<1, 2>, padding_same, no_bias>>{}) + y);
-    }
-  };
-  struct model {
-    constexpr auto operator()(auto x, auto extra) const {
-      const auto first = x | block{} | grown{} |
-                         nn::conv_transpose<2, kernel<2, 2>, output_size<27, 22>, padding<1>, stride<2>, no_bias>{};
-      const auto flat = first | nn::upsample<factor<3, 5>, divisor<2>, mode<interpolation::linear>, align_corners>{} |
-                        nn::max_pool<kernel<2, 2>>{} |
-                        nn::avg_pool<kernel<2, 2>, stride<1, 1>, padding_at<1, 0, 0, 1>>{} |
-                        nn::repartition<channels>{} | nn::flatten{};
-      const auto hidden =
-          ((flat | nn::linear<5>{}) * 0.5 + tanh(extra)) | nn::shared<struct tied, nn::linear<5>>{} | nn::relu{};
-      return flows{hidden | nn::shared<struct tied, nn::linear<5>>{}, first};
-    }
-  };
-  using net = nn::network<model, image, features>;
-  using grown = nn::conv_transpose<3, kernel<3, 2>, stride<2>, padding<1, 0>, output_padding<1, 0>, weights_as<double>>;
-
-  // The same by hand, of values.
-  static void write(nn::program& p) {
-    const auto x = p.input<image>();
-    const auto extra = p.input<features>();
-    const auto block = [](const auto& in) {
-      const auto y = in | nn::conv_layer{.out = 3, .kernel = {3, 3}, .padding = {1}} | nn::relu{} |
-                     nn::conv_layer{.out = 2, .kernel = {3, 3}, .padding = {2, 0, 0, 2}};
-      return relu(
-          (in | nn::under("skip", nn::conv_layer{.out = 2, .kernel = {1, 2}, .bias = false, .padding_same = true})) +
-          y);
-    };
-    const nn::conv_transpose_layer grown{.out = 3,
-                                         .kernel = {3, 2},
-                                         .stride = {2},
-                                         .padding = {1, 0},
-                                         .output_padding = {1, 0},
-                                         .weights_as = element::float64};
-    const auto first =
-        x | block | grown |
-        nn::conv_transpose_layer{
-            .out = 2, .kernel = {2, 2}, .stride = {2}, .padding = {1}, .output_size = {27, 22}, .bias = false};
-    const layout by_channel = value_of<tensor<channels, shape_of<1, 2, 1, 1>>>.layout;
-    const auto flat = first |
-                      nn::upsample_layer{.factors = {1.5, 2.5}, .mode = interpolation::linear, .align_corners = true} |
-                      nn::max_pool_layer{.kernel = {2, 2}} |
-                      nn::avg_pool_layer{.kernel = {2, 2}, .stride = {1}, .padding = {1, 0, 0, 1}} |
-                      nn::repartition_layer{by_channel} | nn::flatten{};
-    const auto tied = nn::shared_under("tied", nn::linear_layer{.out = 5});
-    const auto hidden = ((flat | nn::linear_layer{.out = 5}) * 0.5 + tanh(extra)) | tied | nn::relu{};
-    p.output(flows{hidden | tied, first});
-  }
-};
-
-/// The same as a file says it, its nodes in any order.
-constexpr const char* as_file = R"({
-  "inputs": [
-    {"name": "image", "shape": ["frames", 2, 7, 6], "element": "double",
-     "dims": [{"whole": true}, {"whole": true}, {"blocks": ["up"]}, {"blocks": ["across"]}]},
-    {"name": "extra", "shape": ["frames", 5], "element": "double", "dims": [{"whole": true}, {"blocks": ["up",
-     "across"]}]}
-  ],
-  "nodes": [
-    {"name": "scores", "of": "shown", "layer": "linear", "out_features": 5, "shared": "tied"},
-    {"name": "a", "of": "image", "layer": "conv", "out_channels": 3, "kernel_size": [3, 3], "padding": 1,
-     "path": "0.0"},
-    {"name": "b", "of": "a", "layer": "relu"},
-    {"name": "c", "of": "b", "layer": "conv", "out_channels": 2, "kernel_size": [3, 3], "padding": [2, 0, 0, 2],
-     "path": "0.2"},
-    {"name": "skip", "of": "image", "layer": "conv", "out_channels": 2, "kernel_size": [1, 2], "padding": "same",
-     "bias": false, "path": "0.skip"},
-    {"name": "sum", "of": ["skip", "c"], "function": "add"},
-    {"name": "bent_sum", "of": "sum", "function": "relu"},
-    {"name": "larger", "of": "first", "layer": "upsample", "scale_factor": [1.5, 2.5], "mode": "bilinear",
-     "align_corners": true},
-    {"name": "d", "of": "larger", "layer": "max_pool", "kernel_size": [2, 2]},
-    {"name": "e", "of": "d", "layer": "avg_pool", "kernel_size": [2, 2], "stride": 1, "padding": [1, 0, 0, 1]},
-    {"name": "f", "of": "e", "layer": "repartition", "to": {"dims": [{"whole": true}, {"blocks": ["up", "across"]},
-     {"whole": true}, {"whole": true}]}},
-    {"name": "flat", "of": "f", "layer": "flatten"},
-    {"name": "g", "of": "flat", "layer": "linear", "out_features": 5, "path": "7"},
-    {"name": "half", "of": "g", "function": "times", "number": 0.5},
-    {"name": "bent", "of": "extra", "function": "tanh"},
-    {"name": "h", "of": ["half", "bent"], "function": "add"},
-    {"name": "hidden", "of": "h", "layer": "linear", "out_features": 5, "shared": "tied"},
-    {"name": "shown", "of": "hidden", "layer": "relu"},
-    {"name": "grown", "of": "bent_sum", "layer": "conv_transpose", "out_channels": 3, "kernel_size": [3, 2],
-     "stride": 2, "padding": [1, 0], "output_padding": [1, 0],
-     "weights_as": "double", "path": "1"},
-    {"name": "first", "of": "grown", "layer": "conv_transpose", "out_channels": 2, "kernel_size": [2, 2], "stride": 2,
-     "padding": 1, "output_size": [27, 22],
-     "bias": false, "path": "2"}
-  ],
-  "outputs": ["scores", "first"]
-})";
 
 /// How far two networks are from one another: outputs, gradients, parameters after a step.
 template <class N>
@@ -182,22 +73,12 @@ void judge_built(by how) {
   for (const auto& r : run.results) CHECK(*r == 0);
 }
 
-/// What is thrown where a program is put together wrongly.
-template <class F>
-std::string said_of(F&& f) {
-  try {
-    f();
-  } catch (const error& e) {
-    return e.what();
-  }
-  return "nothing";
-}
-
 }  // namespace
 
 TEST_CASE(
     "a module on flows that are values, a program of values and one from a file run as the one that the compiler "
-    "makes") {
+    "makes",
+    "[runtime][gradient]") {
   for (const by how : {by::module, by::values, by::file}) {
     judge_built<built<1, 1>>(how);
     judge_built<built<2, 2>>(how);
@@ -222,7 +103,8 @@ struct two_of_one {
 
 }  // namespace
 
-TEST_CASE("what does not fit in a program of values is thrown where it is added, and the program stays as it was") {
+TEST_CASE("what does not fit in a program of values is thrown where it is added, and the program stays as it was",
+          "[refusal]") {
   using N = built<2, 2>;
   nn::program p;
   nn::program other;
@@ -279,72 +161,7 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   CHECK((done.view.nodes[4].number == 2 && done.view.nodes[4].scope == -1 && done.view.nodes[4].held.re == 0));
 }
 
-TEST_CASE("a file that is no network is refused at its place, and the program stays as it was") {
-  const mesh_value grid = value_of<built<2, 2>::image>.layout.mesh;
-  const std::string good = as_file;
-  nn::program p;
-  const auto refused = [&](const std::string& was, const std::string& is, const std::string& code,
-                           const std::string& place) {
-    std::string text = good;
-    REQUIRE(text.find(was) != std::string::npos);
-    text.replace(text.find(was), was.size(), is);
-    const std::string said = said_of([&] { nn::read_network(p, text, grid, "network.json"); });
-    INFO(said);
-    CHECK(said.find("[" + code + "]") == 0);
-    CHECK(said.find(place) != std::string::npos);
-  };
-  refused("\"nodes\"", "\"nods\"", "tessera.file.written", "network.json: has a field \"nods\"");
-  refused("\"first\"]\n}", "\"first\"]", "tessera.file.written", "network.json: is not JSON");
-  refused("\"layer\": \"max_pool\"", "\"layer\": \"max_pol\"", "tessera.program.layer",
-          "network.json.nodes[8]: max_pol");
-  refused("\"function\": \"tanh\"", "\"function\": \"tan_h\"", "tessera.program.layer",
-          "network.json.nodes[14]: tan_h");
-  refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"z\"]", "tessera.program.value",
-          "network.json.nodes[5]: z");
-  refused("\"of\": [\"skip\", \"c\"]", "\"of\": [\"skip\", \"scores\"]", "tessera.program.cycle",
-          "network.json.nodes[");
-  refused("\"outputs\": [\"scores\", \"first\"]", "\"outputs\": [\"score\"]", "tessera.program.value",
-          "network.json.outputs: score");
-  refused("\"name\": \"b\"", "\"name\": \"image\"", "tessera.file.written",
-          "network.json.nodes[2]: is a second \"image\"");
-  refused("\"same\"", "\"some\"", "tessera.file.written",
-          "network.json.nodes[4].padding: is none of same, valid and numbers");
-  refused("\"output_padding\": [1, 0]", "\"output_padding\": 2", "tessera.layer.output_padding",
-          "network.json.nodes[18]: layer");
-  refused("\"bias\": false", "\"bia\": false", "tessera.file.written",
-          "network.json.nodes[4]: has a field \"bia\" that this node does not take; it takes bias, cut_in");
-  refused("\"out_features\"", "\"out\"", "tessera.file.written",
-          "network.json.nodes[0]: lacks the field \"out_features\"");
-  refused("\"mode\": \"bilinear\"", "\"mode\": \"cubic\"", "tessera.file.written",
-          "is none of nearest, nearest-exact, linear, bilinear, trilinear, bicubic and area");
-  refused("\"bias\": false", "\"bias\": 0", "tessera.file.written",
-          "network.json.nodes[4].bias: is neither true nor false");
-  refused("\"bias\": false", "\"weights_as\": \"float8\"", "tessera.file.written",
-          "network.json.nodes[4].weights_as: is no element: float8");
-  refused("\"bias\": false", "\"weights_as\": \"int64\"", "tessera.tensor.cotangent",
-          "network.json.nodes[4]: layer 0.skip");
-  refused("\"element\": \"double\"", "\"element\": \"doubly\"", "tessera.file.written",
-          "network.json.inputs[0].element: is no element");
-  refused("{\"blocks\": [\"across\"]}]}", "{\"blocks\": [\"along\"]}]}", "tessera.partition.axis",
-          "network.json.inputs[0].dims[3].blocks[0]");
-  refused("\"of\": [\"half\", \"bent\"]", "\"of\": \"half\"", "tessera.signature.operands",
-          "network.json.nodes[15]: add");
-  refused("\"kernel_size\": [2, 2]}", "\"kernel_size\": [99, 2]}", "tessera.window.kernel",
-          "network.json.nodes[8]: layer");
-  refused("\"mode\": \"bilinear\"", "\"mode\": \"lanczos\"", "tessera.file.written",
-          "network.json.nodes[7].mode: is none of");
-  refused("\"mode\": \"bilinear\"", "\"mode\": \"nearest\"", "tessera.layer.corners", "network.json.nodes[7]: layer");
-  refused("\"align_corners\"", "\"antialias\"", "tessera.layer.antialias", "network.json.nodes[7]: layer");
-  refused("\"scale_factor\": [1.5, 2.5]", "\"size\": [0, 4]", "tessera.layer.size", "network.json.nodes[7]: layer");
-  refused("\"of\": \"image\", \"layer\": \"conv\", \"out_channels\": 3",
-          "\"of\": \"image.1\", \"layer\": \"conv\", \"out_channels\": 3", "tessera.program.value", "nodes[1]: image");
-  CHECK(said_of([&] { p.finish(); }).find("[tessera.network.output]") == 0);
-  CHECK(said_of([&] { nn::load_network(p, "no such file", grid); }).find("[tessera.file.missing]") == 0);
-  nn::read_network(p, good, grid, "network.json");
-  CHECK(p.finish().view.count == 20);
-}
-
-TEST_CASE("a program says what it is called with and what it gives: names, layouts, elements") {
+TEST_CASE("a program says what it is called with and what it gives: names, layouts, elements", "[plan]") {
   const mesh_value grid = built<2, 2>::grid::value;
   nn::program p;
   nn::read_network(p, as_file, grid, "network.json");
@@ -383,7 +200,8 @@ struct five_sums {
 
 }  // namespace
 
-TEST_CASE("a network has any number of inputs: typed ones, or a list of tensors whose layouts are values") {
+TEST_CASE("a network has any number of inputs: typed ones, or a list of tensors whose layouts are values",
+          "[refusal][runtime]") {
   struct up : axis<2> {};
   using line = mesh<up>;
   using part = tensor<partition<line, blocks<up>>, shape_of<5>, double>;
@@ -455,7 +273,8 @@ struct led {
 
 TEST_CASE(
     "a flow of a program is led to a layout, by any verb or by one that is named, as the compiler's is; what does not "
-    "lead there is refused") {
+    "lead there is refused",
+    "[refusal][runtime][gradient]") {
   const auto run = in_team<led::grid>([](auto& t) -> std::string {
     nn::program p;
     const auto x = p.input<led::tiles>("x");
@@ -495,35 +314,6 @@ TEST_CASE(
   INFO(run.errors());
   REQUIRE(run.well());
   for (int r = 0; r < 4; ++r) CHECK(run.of(r) == "");
-}
-
-TEST_CASE("a table tells the fields that reading asks for, of layers of one's own too") {
-  nn::layer_table table;
-  table.layer("offset",
-              [](const nn::node_options& o) { return nn::dropout_layer{o.real("by"), o.flag("channelwise", true)}; });
-  const auto of = [](const std::vector<nn::engine::node_kind>& all, const std::string& name) {
-    for (const nn::engine::node_kind& k : all)
-      if (k.name == name) return k;
-    return nn::engine::node_kind{};
-  };
-  const auto names = [](const nn::engine::node_kind& k) {
-    std::string all;
-    for (const nn::engine::node_field& f : k.fields)
-      all += f.name + (f.otherwise.empty() ? "! " : "=" + f.otherwise + " ");
-    return all;
-  };
-  CHECK(names(of(table.layers(), "offset")) == "by! channelwise=true ");
-  CHECK(names(of(table.layers(), "layer_norm")) == "normalized_dims=1 eps=1e-05 elementwise_affine=true bias=true ");
-  CHECK(names(of(table.functions(), "softmax")) == "dim! ");
-  CHECK(names(of(table.functions(), "huber_loss")) == "reduction=`mean` delta=1 ");
-  const nn::engine::node_kind attention = of(table.functions(), "attention");
-  CHECK((attention.least == 3 && attention.most == 3 && names(attention) == "is_causal=false "));
-  const nn::engine::node_kind entropy = of(table.functions(), "cross_entropy");
-  CHECK((entropy.least == 2 && entropy.most == 3));
-  CHECK(names(of(table.layers(), "conv")).find("out_channels! kernel_size! stride=1 padding=0 dilation=1 ") == 0);
-  for (const auto& all : {table.layers(), table.functions()})
-    for (const nn::engine::node_kind& k : all)
-      for (const nn::engine::node_field& f : k.fields) CHECK((!f.name.empty() && !f.says.empty()));
 }
 
 namespace {
@@ -648,7 +438,7 @@ void judge_stages() {
 
 }  // namespace
 
-TEST_CASE("a network of a program is made of what a launch over a mesh that is a value hands out") {
+TEST_CASE("a network of a program is made of what a launch over a mesh that is a value hands out", "[runtime]") {
   using N = built<2, 2>;
   const mesh_value grid = value_of<N::features>.layout.mesh;
   nn::program p;
@@ -668,7 +458,8 @@ TEST_CASE("a network of a program is made of what a launch over a mesh that is a
 
 TEST_CASE(
     "a whole and its stages, typed and built, share parameters and buffers; a tied weight is used as each of its "
-    "layers takes it") {
+    "layers takes it",
+    "[refusal][gradient]") {
   judge_stages<1, 1>();
   judge_stages<2, 2>();
   judge_stages<3, 1>();

@@ -94,14 +94,16 @@ void judge_recomputed() {
 
 TEST_CASE(
     "what runs again for its backward learns what it does by itself, to the second order, and assigns its buffers "
-    "once") {
+    "once",
+    "[gradient]") {
   judge_recomputed<1, 1>();
   judge_recomputed<2, 2>();
   judge_recomputed<4, 1>();
 }
 
 TEST_CASE(
-    "a gradient that is scaled is the serial one times the number, and what runs again gives the serial gradients") {
+    "a gradient that is scaled is the serial one times the number, and what runs again gives the serial gradients",
+    "[gradient]") {
   using N = recomputing<2, 2>;
   const int well = satisfied<N::grid>([](auto& t) {
     using net_type = nn::network<
@@ -132,7 +134,8 @@ TEST_CASE(
 
 TEST_CASE(
     "a program of values and one from a file run a part again, which may be some nodes of one name; a stepped "
-    "parameter is told") {
+    "parameter is told",
+    "[refusal][gradient]") {
   using N = recomputing<2, 2>;
   constexpr const char* in_a_file = R"({
     "inputs": [{"name": "x", "shape": ["recomputed_samples", 4, 9], "element": "double",

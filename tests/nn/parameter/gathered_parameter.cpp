@@ -273,15 +273,15 @@ std::string in_a_file_that(const std::string& how) {
 
 }  // namespace
 
-TEST_CASE("a network whose parameters are stored as tiles learns what the serial one does") {
+TEST_CASE("a network whose parameters are stored as tiles learns what the serial one does", "[gradient]") {
   judge_grid<1, 1>();
   judge_grid<4, 1>();
   judge_grid<2, 2>();
   judge_grid<3, 2>();
 }
 
-TEST_CASE(
-    "stored as tiles parameters begin with the same bits, under the same keys, and load from one another's files") {
+TEST_CASE("stored as tiles parameters begin with the same bits, under the same keys, and load from one another's files",
+          "[runtime]") {
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
     const auto plain = begun<four::plain>(t);
     const auto same = [&](const auto& other) {
@@ -303,7 +303,7 @@ TEST_CASE(
   CHECK(well == 4);
 }
 
-TEST_CASE("programs of values and files store their parameters as tiles too") {
+TEST_CASE("programs of values and files store their parameters as tiles too", "[gradient]") {
   using rows = four::rows;
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
     const nn::network<nn::chain<nn::sharded_over<nn::linear<9, cut_out<four::model>>, four::data>, nn::relu,
@@ -345,7 +345,7 @@ TEST_CASE("programs of values and files store their parameters as tiles too") {
   CHECK(well == 4);
 }
 
-TEST_CASE("what is gathered of a released parameter is there for a graph of the backward too") {
+TEST_CASE("what is gathered of a released parameter is there for a graph of the backward too", "[gradient]") {
   using line = tiles<4, 1>;
   using net_type = nn::network<nn::chain<nn::sharded_over<nn::linear<6, no_bias>, line::data>, nn::relu>, line::rows>;
   const int well = satisfied<line::grid>([](team<line::grid>& t) {
@@ -370,7 +370,7 @@ TEST_CASE("what is gathered of a released parameter is there for a graph of the 
   CHECK(well == 4);
 }
 
-TEST_CASE("who steps a released parameter between forward and backward is told") {
+TEST_CASE("who steps a released parameter between forward and backward is told", "[refusal]") {
   CHECK(refusals<four::grid>("tessera.parameter.changed", [](team<four::grid>& t) {
           const four::over_all net{t, seed{3}};
           const auto y = net(distribute<four::rows>(t, global_of({5, 10}, numbers{1})));
@@ -382,7 +382,7 @@ TEST_CASE("who steps a released parameter between forward and backward is told")
         }) == 4);
 }
 
-TEST_CASE("an axis that the mesh lacks is refused where programs of values name it") {
+TEST_CASE("an axis that the mesh lacks is refused where programs of values name it", "[refusal]") {
   CHECK(refusals<four::grid>("tessera.partition.axis", [](team<four::grid>&) {
           nn::program p;
           const auto x = p.input<four::rows>();
@@ -392,7 +392,8 @@ TEST_CASE("an axis that the mesh lacks is refused where programs of values name 
 
 TEST_CASE(
     "fused layers whose parameters are tiles, and a part that runs again within one that does, bring just the bytes "
-    "that are counted") {
+    "that are counted",
+    "[plan][runtime]") {
   struct data : axis<3> {};
   using sequences = tensor<partition<mesh<data>, blocks<data>, whole, whole>, shape<samples, dim<2>, dim<10>>, double>;
   CHECK(uncounted<nn::network<fused_rows<data>, sequences>>({7, 2, 10}) == 0);
@@ -419,13 +420,14 @@ TEST_CASE(
   CHECK(well == 3);
 }
 
-TEST_CASE("what is held learns over micro-batches as serial accumulation does, gathered once and reduced once a step") {
+TEST_CASE("what is held learns over micro-batches as serial accumulation does, gathered once and reduced once a step",
+          "[gradient]") {
   judge_held<1, 1>();
   judge_held<2, 2>();
   judge_held<3, 2>();
 }
 
-TEST_CASE("a layer that throws leaves nothing of what it took") {
+TEST_CASE("a layer that throws leaves nothing of what it took", "[runtime]") {
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
     const nn::network<nn::sharded_over<nn::chain<taking_and_throwing>, four::data>, four::rows> net{t, seed{5}};
     const auto x = distribute<four::rows>(t, global_of({7, 10}, numbers{1}));
@@ -437,7 +439,8 @@ TEST_CASE("a layer that throws leaves nothing of what it took") {
   CHECK(well == 4);
 }
 
-TEST_CASE("rows of a table that is held are made shorter in place, in what is stored and in what is gathered") {
+TEST_CASE("rows of a table that is held are made shorter in place, in what is stored and in what is gathered",
+          "[runtime]") {
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
     const auto learned = [&](gathering times) {
       nn::program p;
@@ -459,7 +462,7 @@ TEST_CASE("rows of a table that is held are made shorter in place, in what is st
   CHECK(well == 4);
 }
 
-TEST_CASE("who steps, or asks for a norm, before what is held is reduced is told, and nothing changes") {
+TEST_CASE("who steps, or asks for a norm, before what is held is reduced is told, and nothing changes", "[refusal]") {
   const int well = satisfied<four::grid>([](team<four::grid>& t) {
     nn::program p;
     add_held(p, p.input<four::rows>());
@@ -568,7 +571,7 @@ void judge_around() {
 
 }  // namespace
 
-TEST_CASE("what is around a part leaves its keys, its initial values and its masks as they are") {
+TEST_CASE("what is around a part leaves its keys, its initial values and its masks as they are", "[runtime]") {
   judge_around<nn::named<wrapped_name, wrapped_part>>();
   judge_around<nn::shared<wrapped_tie, nn::linear<10>>>();
   judge_around<nn::linear<10>>();
@@ -596,7 +599,8 @@ TEST_CASE("what is around a part leaves its keys, its initial values and its mas
         }) == 4);
 }
 
-TEST_CASE("copies that are held wait too: calls move nothing of them, and their reduction is the sum") {
+TEST_CASE("copies that are held wait too: calls move nothing of them, and their reduction is the sum",
+          "[runtime][gradient]") {
   using model = four::model;
   using copies =
       nn::network<nn::sharded_over<nn::chain<nn::linear<9>, nn::relu, nn::linear<2>>, gathered<gathering::held>>,
@@ -633,7 +637,7 @@ TEST_CASE("copies that are held wait too: calls move nothing of them, and their 
   CHECK(well == 4);
 }
 
-TEST_CASE("what is used rounded comes rounded, half the bytes, and gives what copies give") {
+TEST_CASE("what is used rounded comes rounded, half the bytes, and gives what copies give", "[runtime][gradient]") {
   using data = four::data;
   using halved = tensor<partition<wrapped_grid, blocks<data>, whole>, shape<samples, dim<10>>, bfloat16>;
   using masters = nn::chain<nn::linear<9, weights_as<float>>, nn::relu, nn::linear<2, weights_as<float>>>;
@@ -667,7 +671,8 @@ TEST_CASE("what is used rounded comes rounded, half the bytes, and gives what co
   CHECK(well == 4);
 }
 
-TEST_CASE("what is gathered goes behind forward where a layer computes in another element than its weights'") {
+TEST_CASE("what is gathered goes behind forward where a layer computes in another element than its weights'",
+          "[runtime]") {
   struct data : axis<3> {};
   using grid = mesh<data>;
   constexpr tensor_value rows = value_of<tensor<partition<grid, blocks<data>, whole>, shape<dim<5>, dim<128>>, float>>;

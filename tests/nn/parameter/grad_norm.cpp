@@ -68,7 +68,7 @@ struct loose {
 
 }  // namespace
 
-TEST_CASE("the norm of the gradients and what it clips are the serial network's") {
+TEST_CASE("the norm of the gradients and what it clips are the serial network's", "[gradient]") {
   judge_team<plane>([](auto& t) -> std::string {
     network_of_all net{t, seed{5}};
     const nn::state_dict w = nn::state_of(net);
@@ -111,7 +111,8 @@ TEST_CASE("the norm of the gradients and what it clips are the serial network's"
   });
 }
 
-TEST_CASE("each element of a gradient counts once, whatever its parameter's layout, element and boxes") {
+TEST_CASE("each element of a gradient counts once, whatever its parameter's layout, element and boxes",
+          "[law][gradient]") {
   judge_team<plane>([](auto& t) -> std::string {
     layout whole_one;
     whole_one.mesh = plane::value;
@@ -157,7 +158,7 @@ TEST_CASE("each element of a gradient counts once, whatever its parameter's layo
   });
 }
 
-TEST_CASE("a norm that is no number or no norm is refused where that is asked for, and changes nothing") {
+TEST_CASE("a norm that is no number or no norm is refused where that is asked for, and changes nothing", "[refusal]") {
   judge_team<plane>(
       [](auto& t) -> std::string {
         network_of_all net{t, seed{5}};
@@ -192,7 +193,7 @@ TEST_CASE("a norm that is no number or no norm is refused where that is asked fo
       checks::never);  // one worker alone has the number that is none
 }
 
-TEST_CASE("a norm is asked of workers that hold the network; it is no number elsewhere") {
+TEST_CASE("a norm is asked of workers that hold the network; it is no number elsewhere", "[runtime]") {
   judge_team<plane>([](auto& t) -> std::string {
     using lower = fixed<plane, deep, 1>;
     using below = tensor<partition<lower, blocks<flat>, whole>, shape<clipped_batch, dim<5>>, double>;
@@ -206,7 +207,7 @@ TEST_CASE("a norm is asked of workers that hold the network; it is no number els
   });
 }
 
-TEST_CASE("copies that drifted apart are named, and equal ones are not") {
+TEST_CASE("copies that drifted apart are named, and equal ones are not", "[refusal]") {
   for (const char* key : {"", "0.weight", "0.bias"}) {
     const auto run = in_team<plane>([&](auto& t) {
       const network_of_all net{t, seed{5}};

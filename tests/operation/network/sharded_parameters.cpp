@@ -29,7 +29,8 @@ using in_tiles = network_type<nn::sharded_over<eight<square>, Over...>, wide>;
 
 TEST_CASE(
     "parameters stored as tiles move what an all_reduce does, and a third more where they are let go; and no other "
-    "layout changes") {
+    "layout changes",
+    "[plan]") {
   constexpr index_t weight = 128 * 128 * 4;
   constexpr traffic_value copies = traffic<copied>();
   STATIC_REQUIRE(copies.forward.bytes == 0);
@@ -67,7 +68,8 @@ TEST_CASE(
 
 TEST_CASE(
     "of a part that is held copies are held too: no call moves anything of a parameter, and of no axes copies stay "
-    "copies") {
+    "copies",
+    "[plan]") {
   // Copies over shards beside a weight that halves cut already: nothing is left to be stored over halves.
   using cut =
       network_type<nn::sharded_over<nn::chain<nn::linear<128, cut_out<halves>>>, halves, gathered<gathering::held>>,
@@ -87,7 +89,8 @@ TEST_CASE(
   STATIC_REQUIRE(waits.held == 8 * 128 * 128 * 4);  // gradients alone: what layers take is there already
 }
 
-TEST_CASE("what is used rounded is rounded before it moves, and terms of its gradient move in its own element") {
+TEST_CASE("what is used rounded is rounded before it moves, and terms of its gradient move in its own element",
+          "[plan]") {
   using halved = tensor<partition<wide_grid, blocks<shards, halves>, whole>, shape<dim<16>, dim<128>>, bfloat16>;
   using master = nn::linear<128, no_bias, weights_as<float>>;
   constexpr traffic_value rounded =
@@ -153,7 +156,7 @@ void judge_wrappers() {
 
 }  // namespace
 
-TEST_CASE("what is around a part has no place in its keys, wherever the part is named") {
+TEST_CASE("what is around a part has no place in its keys, wherever the part is named", "[plan]") {
   judge_wrappers<nn::linear<128>>();
   judge_wrappers<nn::chain<nn::linear<128>, nn::relu>>();
   judge_wrappers<two_layers>();
@@ -164,7 +167,7 @@ TEST_CASE("what is around a part has no place in its keys, wherever the part is 
         std::vector<std::string>{"0", "encoder"});
 }
 
-TEST_CASE("a parameter is stored as tiles along the axes that hold copies of it alone") {
+TEST_CASE("a parameter is stored as tiles along the axes that hold copies of it alone", "[plan][refusal]") {
   constexpr layer_plan p =
       network_type<nn::sharded_over<nn::chain<nn::linear<6, cut_out<halves>>>, shards, halves>, wide>::program.nodes[0]
           .what->plan();
@@ -185,7 +188,8 @@ TEST_CASE("a parameter is stored as tiles along the axes that hold copies of it 
 
 TEST_CASE(
     "what runs again for its backward moves what forward does once more, a part within a part twice, and lives one "
-    "part at a time") {
+    "part at a time",
+    "[plan]") {
   constexpr auto of = []<class... Part>(nn::chain<Part...>) {
     return traffic<network_type<nn::chain<Part...>, wide>>();
   };

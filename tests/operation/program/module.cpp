@@ -5,11 +5,11 @@
 
 #include <string_view>
 
-// What types know of a module: its nodes, where they stand, what they read, what they move.
-
 namespace tessera::testing {
 
 using namespace engine;
+
+// What types know of a module: its nodes, where they stand, what they read, what they move.
 
 namespace {
 
@@ -97,28 +97,6 @@ struct long_module {
   }
 };
 
-// Functions that exchange inside, of a dimension that is cut in three.
-struct thirds : axis<3> {};
-using cut_rows = tensor<partition<mesh<upper, thirds>, blocks<upper>, blocks<thirds>>, shape<many, dim<6>>, float>;
-struct normalised {
-  constexpr auto operator()(auto x) const { return softmax<1>(x); }
-};
-struct spread {
-  constexpr auto operator()(auto x) const { return var<1>(x); }
-};
-struct best {
-  constexpr auto operator()(auto x) const { return argmax<1>(x); }
-};
-struct largest {
-  constexpr auto operator()(auto x) const { return norm<1>(x, std::numeric_limits<double>::infinity()); }
-};
-struct all_of_them {
-  constexpr auto operator()(auto x) const {
-    const auto p = softmax<1>(x);
-    return flows{var<1>(p), argmax<1>(p), norm<1>(p, std::numeric_limits<double>::infinity())};
-  }
-};
-
 // Verbs by name, and an operation of one's own.
 constexpr auto halved = operation("nf->nf").linear();
 using by_columns = partition<plane, whole, blocks<lower>>;
@@ -132,19 +110,12 @@ struct moving_about {
   }
 };
 
-// One behind the other along a dimension that is cut.
-struct joining {
-  constexpr auto operator()(auto x) const { return concat<1>(x, x * 2); }
-};
-struct joining_rows {
-  constexpr auto operator()(auto x) const { return concat<0, partition<plane, blocks<upper>, blocks<lower>>>(x, x, x); }
-};
-
 }  // namespace
 
 TEST_CASE(
     "a module is written down as nodes behind those that they read, each at its place in the keys of the serial "
-    "model") {
+    "model",
+    "[plan]") {
   constexpr const auto& p = branched::program;
   STATIC_REQUIRE(p.count == 8);  // conv relu conv, pool, repartition, flatten linear, conv
   STATIC_REQUIRE((p.inputs == 1 && p.outputs == 2));
@@ -165,7 +136,7 @@ TEST_CASE(
                                                          shape<many, dim<2>, dim<4>, dim<4>>, double>>>);
 }
 
-TEST_CASE("what a module moves is what its layers move, as a constant and for a value") {
+TEST_CASE("what a module moves is what its layers move, as a constant and for a value", "[plan]") {
   using alone = sequential_type<picture, three, nn::relu, three, nn::max_pool<kernel<2, 2>>,
                                 nn::repartition<partition<plane, whole, whole, whole, whole>>>;
   constexpr traffic_value one = traffic<alone>(bind<many>(5));
@@ -175,26 +146,7 @@ TEST_CASE("what a module moves is what its layers move, as a constant and for a 
   STATIC_REQUIRE(one.forward.bytes > 0);
 }
 
-TEST_CASE("functions that exchange inside are counted: sums both ways, extremes there alone") {
-  // An all_reduce of m elements over 3 workers: each reads 2 terms of its share and 2 shares of the others, so 4 m in
-  // all.
-  constexpr index_t n = 10;
-  constexpr index_t in_float = 4 * n * 4;
-  constexpr index_t in_double = 4 * n * 8;
-  const auto moved = [](const traffic_value& t) { return std::pair(t.forward.bytes, t.backward.bytes); };
-  CHECK(moved(traffic<network_type<normalised, cut_rows>>(bind<many>(n))) == std::pair(2 * in_float, in_float));
-  CHECK(moved(traffic<network_type<spread, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, 2 * in_double));
-  CHECK(moved(traffic<network_type<best, cut_rows>>(bind<many>(n))) == std::pair(in_float + in_double, index_t{0}));
-  // and how many share the gradient
-  CHECK(moved(traffic<network_type<largest, cut_rows>>(bind<many>(n))) == std::pair(2 * in_double, in_double));
-  constexpr traffic_value all = traffic<network_type<all_of_them, cut_rows>, bind<many>(n)>();
-  STATIC_REQUIRE(all == traffic<network_type<all_of_them, cut_rows>>(bind<many>(n)));
-  CHECK(moved(all) == std::pair(3 * in_float + 5 * in_double, in_float + 3 * in_double));
-  using alone = tensor<partition<mesh<upper, thirds>, blocks<upper>, whole>, shape<many, dim<6>>, float>;
-  CHECK(traffic<network_type<all_of_them, alone>>(bind<many>(n)) == traffic_value{});
-}
-
-TEST_CASE("verbs lead flows where they lead tensors, under their names") {
+TEST_CASE("verbs lead flows where they lead tensors, under their names", "[plan]") {
   constexpr const auto& p = network_type<moving_about, vectors>::program;
   STATIC_REQUIRE(p.count == 6);
   const char* names[]{"all_gather", "shard", "apply", "to", "repartition", "add"};
@@ -207,25 +159,7 @@ TEST_CASE("verbs lead flows where they lead tensors, under their names") {
                                         primitive<columns, vectors>::bytes(bind<many>(5)));
 }
 
-TEST_CASE("tensors that are put end to end along a cut dimension go to their ranges of a balanced one") {
-  using columns = tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<10>, dim<6>>, double>;
-  using net = network_type<joining, columns>;
-  STATIC_REQUIRE(
-      std::is_same_v<net::output,
-                     tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<10>, dim<12>>, double>>);
-  constexpr traffic_value t = traffic<net>();
-  // 3 columns of the first go to the left, 3 of the second to the right
-  STATIC_REQUIRE(t.forward.bytes == 10 * (3 + 3) * 8);
-  STATIC_REQUIRE(t.backward.bytes == t.forward.bytes);
-  using rows = tensor<partition<plane, whole, blocks<lower>, on<upper>>, shape<dim<4>, dim<6>>, double>;
-  STATIC_REQUIRE(
-      std::is_same_v<network_type<joining_rows, rows>::output,
-                     tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<12>, dim<6>>, double>>);
-  // half of the twelve rows leave coordinate 0
-  STATIC_REQUIRE(traffic<network_type<joining_rows, rows>>().forward.bytes == 6 * 6 * 8);
-}
-
-TEST_CASE("a part that is shared stands in one scope however often it is used") {
+TEST_CASE("a part that is shared stands in one scope however often it is used", "[plan]") {
   using net = network_type<again<5>, vectors>;
   constexpr const auto& p = net::program;
   STATIC_REQUIRE(p.count == 5);
@@ -233,7 +167,7 @@ TEST_CASE("a part that is shared stands in one scope however often it is used") 
   CHECK(p.scopes[p.nodes[0].scope].shared);
 }
 
-TEST_CASE("what stands in a part that is shared is shared with it") {
+TEST_CASE("what stands in a part that is shared is shared with it", "[plan]") {
   constexpr const auto& p = network_type<tied_nested, vectors>::program;
   STATIC_REQUIRE(p.count == 9);
   for (int n = 0; n < 3; ++n) {
@@ -244,7 +178,7 @@ TEST_CASE("what stands in a part that is shared is shared with it") {
   }
 }
 
-TEST_CASE("inputs lie on several meshes, and results are given in any order") {
+TEST_CASE("inputs lie on several meshes, and results are given in any order", "[plan]") {
   using net = network_type<crossing, vectors, others>;
   STATIC_REQUIRE((net::program.inputs == 2 && net::program.outputs == 2));
   STATIC_REQUIRE(net::program.output(0).node == 0);
@@ -254,7 +188,7 @@ TEST_CASE("inputs lie on several meshes, and results are given in any order") {
                                        tensor<partition<plane, blocks<upper>, whole>, shape<many, dim<2>>, double>>>);
 }
 
-TEST_CASE("a layer of one's own takes several flows and gives several") {
+TEST_CASE("a layer of one's own takes several flows and gives several", "[plan]") {
   using net = network_type<with_twins, vectors>;
   STATIC_REQUIRE(net::program.nodes[1].results == 2);
   STATIC_REQUIRE((net::program.output(0).place == 1 && net::program.output(1).place == 0));
@@ -264,13 +198,13 @@ TEST_CASE("a layer of one's own takes several flows and gives several") {
                                    canonical_tensor<vectors>>>);
 }
 
-TEST_CASE("a layer alone is a module, and so is what a module gives back unchanged") {
+TEST_CASE("a layer alone is a module, and so is what a module gives back unchanged", "[plan]") {
   STATIC_REQUIRE(network_type<nn::relu, vectors>::program.count == 1);
   STATIC_REQUIRE(network_type<long_module<0>, vectors>::program.count == 0);
   STATIC_REQUIRE(network_type<long_module<0>, vectors>::program.output(0).node == -1);
 }
 
-TEST_CASE("a module of 300 layers is within the compilers' limits, its budget too") {
+TEST_CASE("a module of 300 layers is within the compilers' limits, its budget too", "[plan]") {
   using net = network_type<long_module<150>, picture>;
   STATIC_REQUIRE(net::program.count == 300);
   constexpr traffic_value t = traffic<net, bind<many>(3)>();

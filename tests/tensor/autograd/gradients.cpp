@@ -69,7 +69,7 @@ layout halves() {
 
 }  // namespace
 
-TEST_CASE("double backward agrees with central differences") {
+TEST_CASE("double backward agrees with central differences", "[law][gradient]") {
   constexpr std::uint64_t seed = 47;
   constexpr double step = 1e-3;
   dice d{seed};
@@ -131,7 +131,7 @@ TEST_CASE("double backward agrees with central differences") {
   CHECK(judged > trials(200));
 }
 
-TEST_CASE("a halo exchange whose input another branch uses too adds both gradients") {
+TEST_CASE("a halo exchange whose input another branch uses too adds both gradients", "[gradient]") {
   const layout from = halves();
   layout to = from;
   const sliding three{3, 1, 1, 1, 1};
@@ -155,7 +155,7 @@ TEST_CASE("a halo exchange whose input another branch uses too adds both gradien
   CHECK(distance(from, {run.of(0), run.of(1), run.of(2)}, 2 * x.global + 2 * c.global) < 1e-14);
 }
 
-TEST_CASE("gradients that are one number seen many times are carried like any other") {
+TEST_CASE("gradients that are one number seen many times are carried like any other", "[gradient]") {
   const layout from = halves();
   layout to = from;
   to.set_placement(0, {});
@@ -170,7 +170,7 @@ TEST_CASE("gradients that are one number seen many times are carried like any ot
   CHECK(distance(from, {run.of(0), run.of(1), run.of(2)}, at::full({7, 2}, 3.0, at::kDouble)) == 0);
 }
 
-TEST_CASE("an all_reduce of a transposed tensor sums element by element") {
+TEST_CASE("an all_reduce of a transposed tensor sums element by element", "[runtime]") {
   layout from = halves();
   from.set_placement(0, {placement::partial});
   layout to = from;
@@ -184,7 +184,7 @@ TEST_CASE("an all_reduce of a transposed tensor sums element by element") {
   for (int r = 0; r < 3; ++r) CHECK(at::equal(run.of(r), at::arange(14, at::kDouble).view({2, 7}).t() * 6));
 }
 
-TEST_CASE("a worker that uses none of what arrived takes part in backward") {
+TEST_CASE("a worker that uses none of what arrived takes part in backward", "[gradient]") {
   const layout from = halves();
   layout to = from;
   to.set_placement(0, {});
@@ -256,8 +256,8 @@ using one_worker = mesh<only>;
 
 }  // namespace
 
-TEST_CASE(
-    "what a verb gives lies in memory of its own, whether it moves something or not, of many workers and of one") {
+TEST_CASE("what a verb gives lies in memory of its own, whether it moves something or not, of many workers and of one",
+          "[runtime]") {
   const auto as_it_is = [](const at::Tensor& x) { return x; };
   CHECK(satisfied<plane>([&](team<plane>& t) {
           return lies_in_its_own_memory<copies>(
@@ -301,7 +301,8 @@ TEST_CASE(
         }) == 1);
 }
 
-TEST_CASE("an array of the caller's is copied where LibTorch could not share its memory until it is written") {
+TEST_CASE("an array of the caller's is copied where LibTorch could not share its memory until it is written",
+          "[runtime]") {
   CHECK(satisfied<plane>([&](team<plane>& t) {
           std::vector<double> mine(6, 1.0);
           const auto x = from_local<table<copies>>(t, at::from_blob(mine.data(), {3, 2}, at::kDouble));
@@ -310,7 +311,7 @@ TEST_CASE("an array of the caller's is copied where LibTorch could not share its
         }) == 6);
 }
 
-TEST_CASE("where something moves no worker has a view, even if its part was its own") {
+TEST_CASE("where something moves no worker has a view, even if its part was its own", "[runtime]") {
   CHECK(satisfied<plane>([](team<plane>& t) {
           using shorter = partition<plane, lengths<vertical, dim<2>, dim<1>>, whole>;
           using longer = partition<plane, lengths<vertical, dim<3>, dim<0>>, whole>;
@@ -323,7 +324,7 @@ TEST_CASE("where something moves no worker has a view, even if its part was its 
         }) == 6);
 }
 
-TEST_CASE("a function that hands back its operand does not hand it out to be written into") {
+TEST_CASE("a function that hands back its operand does not hand it out to be written into", "[runtime]") {
   CHECK(satisfied<plane>([](team<plane>& t) {
           const auto x = distribute<table<by_rows>>(t, at::ones({3, 2}, at::kDouble)).requires_grad() * 2;
           const auto same = map_elements(x, [](const at::Tensor& a) { return a; });
@@ -333,7 +334,7 @@ TEST_CASE("a function that hands back its operand does not hand it out to be wri
         }) == 6);
 }
 
-TEST_CASE("terms that are no sum have no gradient, and detached ones combine") {
+TEST_CASE("terms that are no sum have no gradient, and detached ones combine", "[refusal]") {
   using most = partition<plane, whole, whole, partial<vertical, max>>;
   const at::Tensor global = -global_of({3, 2}, numbers{3}).abs();
   CHECK(satisfied<plane>([&](team<plane>& t) {
@@ -344,7 +345,7 @@ TEST_CASE("terms that are no sum have no gradient, and detached ones combine") {
         }) == 6);
 }
 
-TEST_CASE("a tensor without a gradient says so, and one of an empty box has one") {
+TEST_CASE("a tensor without a gradient says so, and one of an empty box has one", "[refusal][gradient]") {
   CHECK(satisfied<plane>([](team<plane>& t) {
           auto x = distribute<tensor<partition<plane, blocks<horizontal>, whole>, shape_of<1, 2>, double>>(
               t, at::ones({1, 2}, at::kDouble));
@@ -358,7 +359,7 @@ TEST_CASE("a tensor without a gradient says so, and one of an empty box has one"
         }) == 6);
 }
 
-TEST_CASE("a graph of the gradient keeps the graph, whatever keep_graph says") {
+TEST_CASE("a graph of the gradient keeps the graph, whatever keep_graph says", "[gradient]") {
   CHECK(satisfied<plane>([](team<plane>& t) {
           auto x = distribute<table<by_rows>>(t, at::full({3, 2}, 3.0, at::kDouble));
           x.requires_grad();
@@ -373,7 +374,7 @@ TEST_CASE("a graph of the gradient keeps the graph, whatever keep_graph says") {
         }) == 6);
 }
 
-TEST_CASE("a forward-mode tangent is refused before it is lost") {
+TEST_CASE("a forward-mode tangent is refused before it is lost", "[refusal]") {
   const at::Tensor global = at::ones({3, 2}, at::kDouble);
   const auto level = torch::autograd::ForwardADLevel::get_next_idx();
   CHECK(

@@ -64,7 +64,7 @@ layout line_of(int size, index_t n, axis_placement how) {
 
 }  // namespace
 
-TEST_CASE("tensors of every element type move, however they are stored") {
+TEST_CASE("tensors of every element type move, however they are stored", "[law][runtime]") {
   dice d{23};
   for (int round = 0; round < trials(12); ++round) {
     const layout_pair p = roll_tilings(d, true, 3, 5);
@@ -86,7 +86,8 @@ TEST_CASE("tensors of every element type move, however they are stored") {
   }
 }
 
-TEST_CASE("terms of every element type are summed as LibTorch sums them, the next wider type and rounded once") {
+TEST_CASE("terms of every element type are summed as LibTorch sums them, the next wider type and rounded once",
+          "[runtime]") {
   constexpr index_t n = 203;
   for (const int size : {2, 5}) {
     each_scalar_type([&](at::ScalarType t) {
@@ -120,7 +121,8 @@ TEST_CASE("terms of every element type are summed as LibTorch sums them, the nex
   }
 }
 
-TEST_CASE("the adjoint of a change of complex tensors pairs as it must, by the real part of x times conjugate y") {
+TEST_CASE("the adjoint of a change of complex tensors pairs as it must, by the real part of x times conjugate y",
+          "[law][gradient]") {
   dice d{29};
   for (int round = 0; round < trials(60); ++round) {
     const auto extents = roll_extents(d, 3, 5);
@@ -158,7 +160,7 @@ TEST_CASE("the adjoint of a change of complex tensors pairs as it must, by the r
   }
 }
 
-TEST_CASE("the pairing of complex tensors is the real part of the sum of x times conjugate y") {
+TEST_CASE("the pairing of complex tensors is the real part of the sum of x times conjugate y", "[runtime]") {
   const at::Tensor x = numbers_of(at::kComplexFloat, {5, 3}, 1);
   const at::Tensor y = numbers_of(at::kComplexFloat, {5, 3}, 2);
   const double wanted = at::real((x.to(at::kComplexDouble) * y.to(at::kComplexDouble).conj()).sum()).item<double>();
@@ -168,7 +170,7 @@ TEST_CASE("the pairing of complex tensors is the real part of the sum of x times
   for (int r = 0; r < 4; ++r) CHECK(all.of(r) == Approx(wanted).epsilon(1e-12));
 }
 
-TEST_CASE("what LibTorch only marks as conjugate or negative arrives as it is meant") {
+TEST_CASE("what LibTorch only marks as conjugate or negative arrives as it is meant", "[runtime]") {
   const layout from = line_of(3, 7, held_on(1));
   const layout to = line_of(3, 7, {});
   const at::Tensor x = numbers_of(at::kComplexDouble, {7}, 3);
@@ -202,7 +204,7 @@ bool trains(team<pairs>& t, at::ScalarType s) {
 
 }  // namespace
 
-TEST_CASE("half and complex tensors have gradients, of their own type") {
+TEST_CASE("half and complex tensors have gradients, of their own type", "[gradient]") {
   const auto all = in_team<pairs>([](team<pairs>& t) {
     return trains<half>(t, at::kHalf) && trains<bfloat16>(t, at::kBFloat16) &&
            trains<complex64>(t, at::kComplexFloat) && trains<complex128>(t, at::kComplexDouble);
@@ -241,7 +243,7 @@ bool loses_like_double(team<pairs>& t, double scale) {
 
 }  // namespace
 
-TEST_CASE("sums inside operations on half types are made in float and rounded once") {
+TEST_CASE("sums inside operations on half types are made in float and rounded once", "[runtime]") {
   const auto loss = in_team<pairs>([](team<pairs>& t) {
     bool good = true;
     for (const double scale : {0.0, 1.0, 40.0}) {
@@ -298,7 +300,7 @@ bool convolves_like_double(team<pairs>& t) {
 
 // LibTorch's convolution adds the samples' gradients of its weight in the half type, and without oneDNN takes
 // Winograd's short cut.
-TEST_CASE("a convolution of half types is rounded once, whoever computes it") {
+TEST_CASE("a convolution of half types is rounded once, whoever computes it", "[runtime][gradient]") {
   std::vector<bool> with_onednn{false};
   // in its cache the sanitizer does not see the order of what threads do
   if (!tessera::detail::watches_threads) with_onednn.push_back(true);
@@ -313,7 +315,7 @@ TEST_CASE("a convolution of half types is rounded once, whoever computes it") {
   }
 }
 
-TEST_CASE("a scalar is read in a type that C++ computes with") {
+TEST_CASE("a scalar is read in a type that C++ computes with", "[runtime]") {
   const auto all = in_team<pairs>([](team<pairs>& t) {
     const auto h = item(distribute<scalar_of<half>>(t, at::full({}, 1.5, at::kHalf)));
     const auto b = item(distribute<scalar_of<bfloat16>>(t, at::full({}, -2.5, at::kBFloat16)));
@@ -334,7 +336,7 @@ TEST_CASE("a scalar is read in a type that C++ computes with") {
   for (int r = 0; r < 4; ++r) CHECK(all.of(r));
 }
 
-TEST_CASE("terms combine otherwise than by a sum where no gradient is asked for") {
+TEST_CASE("terms combine otherwise than by a sum where no gradient is asked for", "[runtime]") {
   constexpr int size = 3;
   std::vector<at::Tensor> terms;
   for (std::uint64_t r = 0; r < size; ++r) terms.push_back(numbers_of(at::kDouble, {11}, r).round().remainder(3));
@@ -357,7 +359,7 @@ TEST_CASE("terms combine otherwise than by a sum where no gradient is asked for"
   }
 }
 
-TEST_CASE("a maximum of complex terms is refused before anything moves") {
+TEST_CASE("a maximum of complex terms is refused before anything moves", "[refusal]") {
   const auto all = on_workers(2, [](const std::shared_ptr<transport>& c) {
     const layout from = line_of(2, 3, partial_by(combine::max));
     const auto team = std::make_shared<team_state>(c, from.mesh);
@@ -368,7 +370,7 @@ TEST_CASE("a maximum of complex terms is refused before anything moves") {
   for (int r = 0; r < 2; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.combine.order");
 }
 
-TEST_CASE("integers and booleans cross without a gradient") {
+TEST_CASE("integers and booleans cross without a gradient", "[plan]") {
   CHECK(number_of_elements == 15);
   each_scalar_type([](at::ScalarType t) {
     const bool expected = c10::isFloatingType(t) || c10::isComplexType(t);
@@ -376,7 +378,7 @@ TEST_CASE("integers and booleans cross without a gradient") {
   });
 }
 
-TEST_CASE("LibTorch's kernels copy and combine boxes as the host does, to the bit") {
+TEST_CASE("LibTorch's kernels copy and combine boxes as the host does, to the bit", "[law][runtime]") {
   torch_boxes boxes(at::kCPU);
   constexpr index_t n = 1301;
   each_element([&]<class T>(T) {

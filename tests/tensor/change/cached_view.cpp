@@ -2,7 +2,7 @@
 
 #include <tessera/tensor/change/cached_view.hpp>
 
-namespace tessera::testing {
+namespace tessera::testing::views {
 
 using namespace engine;
 
@@ -45,7 +45,8 @@ at::Tensor all(double x) { return at::full({4}, x, at::kDouble); }
 
 }  // namespace
 
-TEST_CASE("a view that lasts is one tensor, sees every step, and its gradient is the sum over the workers") {
+TEST_CASE("a view that lasts is one tensor, sees every step, and its gradient is the sum over the workers",
+          "[gradient]") {
   CHECK(satisfied<copies>([](team<copies>& t) {
           parameter_of p(t);
           const at::Tensor first = p.view();
@@ -59,7 +60,7 @@ TEST_CASE("a view that lasts is one tensor, sees every step, and its gradient is
         }) == 3);
 }
 
-TEST_CASE("what several calls of a view give in one backward is exchanged once") {
+TEST_CASE("what several calls of a view give in one backward is exchanged once", "[runtime][gradient]") {
   CHECK(satisfied<copies>([](team<copies>& t) {
           parameter_of p(t);
           p.gradient();
@@ -71,7 +72,7 @@ TEST_CASE("what several calls of a view give in one backward is exchanged once")
         }) == 3);
 }
 
-TEST_CASE("a view that lasts is left alone by what is written, at every call") {
+TEST_CASE("a view that lasts is left alone by what is written, at every call", "[runtime]") {
   CHECK(satisfied<copies>([](team<copies>& t) {
           parameter_of p(t);
           const auto refuses = [&] {
@@ -88,7 +89,7 @@ TEST_CASE("a view that lasts is left alone by what is written, at every call") {
         }) == 3);
 }
 
-TEST_CASE("a view that lasts is another where its leaf is: frozen, thawed, or in other memory") {
+TEST_CASE("a view that lasts is another where its leaf is: frozen, thawed, or in other memory", "[runtime]") {
   CHECK(satisfied<copies>([](team<copies>& t) {
           parameter_of p(t);
           p.view();
@@ -107,7 +108,7 @@ TEST_CASE("a view that lasts is another where its leaf is: frozen, thawed, or in
         }) == 3);
 }
 
-TEST_CASE("a view that lasts has gradients of higher order, and a graph that is kept") {
+TEST_CASE("a view that lasts has gradients of higher order, and a graph that is kept", "[gradient]") {
   CHECK(satisfied<copies>([](team<copies>& t) {
           parameter_of p(t);
           p.view();
@@ -120,11 +121,11 @@ TEST_CASE("a view that lasts has gradients of higher order, and a graph that is 
         }) == 3);
 }
 
-TEST_CASE("where copies are compared a view is made at every call") {
+TEST_CASE("where copies are compared a view is made at every call", "[runtime]") {
   CHECK(satisfied<copies>([](team<copies>& t) {
           parameter_of p(t, true);
           return !p.view().is_same(p.view()) && at::equal(p.gradient(), all(6)) && at::equal(p.gradient(2), all(12));
         }) == 3);
 }
 
-}  // namespace tessera::testing
+}  // namespace tessera::testing::views

@@ -143,7 +143,8 @@ layout with_placement(layout x, int a, placement what, int dim, int coordinate) 
 
 }  // namespace
 
-TEST_CASE("a change of layout puts every element in its place, and its backward is its adjoint") {
+TEST_CASE("a change of layout puts every element in its place, and its backward is its adjoint",
+          "[law][runtime][gradient]") {
   constexpr std::uint64_t seed = 41;
   dice d{seed};
   int failures = 0;
@@ -161,7 +162,8 @@ TEST_CASE("a change of layout puts every element in its place, and its backward 
   CHECK(failures == 0);
 }
 
-TEST_CASE("all changes of placement along an axis of 2 to 4 workers, alone and beside other axes") {
+TEST_CASE("all changes of placement along an axis of 2 to 4 workers, alone and beside other axes",
+          "[law][runtime][gradient]") {
   constexpr std::array sizes{2, 3, 4};
   constexpr std::array alone_and_beside{false, true};
   constexpr std::array<index_t, 4> extents{0, 1, 5, 8};
@@ -189,7 +191,7 @@ TEST_CASE("all changes of placement along an axis of 2 to 4 workers, alone and b
   CHECK(failures == 0);
 }
 
-TEST_CASE("an all_reduce of numbers that round gives all copies the same bits") {
+TEST_CASE("an all_reduce of numbers that round gives all copies the same bits", "[runtime]") {
   for (const placement what : {placement::replicate, placement::invariant})
     for (const index_t n : {index_t{1}, index_t{2}, index_t{7}, index_t{64}}) {
       layout from;
@@ -211,7 +213,7 @@ TEST_CASE("an all_reduce of numbers that round gives all copies the same bits") 
     }
 }
 
-TEST_CASE("integers and booleans move exactly and ask for no gradient") {
+TEST_CASE("integers and booleans move exactly and ask for no gradient", "[law][runtime]") {
   constexpr std::uint64_t seed = 43;
   dice d{seed};
   int failures = 0;

@@ -43,7 +43,7 @@ std::string is_there(team<ship>& t, c10::Device device, const char* name, Go&& g
 
 }  // namespace
 
-TEST_CASE("a verb brings to a device what it brings to the host, with its gradients") {
+TEST_CASE("a verb brings to a device what it brings to the host, with its gradients", "[runtime][gradient]") {
   on_ship([](team<ship>& t, c10::Device device) {
     std::string wrong;
     for (const bool checked : {false, true}) {
@@ -58,7 +58,7 @@ TEST_CASE("a verb brings to a device what it brings to the host, with its gradie
   });
 }
 
-TEST_CASE("backward stands in the order of the stream of its forward, whichever is current") {
+TEST_CASE("backward stands in the order of the stream of its forward, whichever is current", "[runtime][gradient]") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const device_stream own;
     const c10::Stream beside(c10::Stream::UNSAFE, device, reinterpret_cast<c10::StreamId>(own.get()));
@@ -85,7 +85,7 @@ TEST_CASE("backward stands in the order of the stream of its forward, whichever 
   });
 }
 
-TEST_CASE("what is started on one stream and finished on another is ready in the order of the other") {
+TEST_CASE("what is started on one stream and finished on another is ready in the order of the other", "[runtime]") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const device_stream own;
     const c10::Stream beside(c10::Stream::UNSAFE, device, reinterpret_cast<c10::StreamId>(own.get()));
@@ -106,7 +106,7 @@ TEST_CASE("what is started on one stream and finished on another is ready in the
   });
 }
 
-TEST_CASE("a frame is filled around a box on a device as it is on the host") {
+TEST_CASE("a frame is filled around a box on a device as it is on the host", "[runtime]") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const layout& rows = value_of<cargo<in_rows>>.layout;
     const layout& tiles = value_of<cargo<in_tiles>>.layout;
@@ -120,7 +120,7 @@ TEST_CASE("a frame is filled around a box on a device as it is on the host") {
   });
 }
 
-TEST_CASE("what is drawn on a device is what the host draws") {
+TEST_CASE("what is drawn on a device is what the host draws", "[runtime]") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const layout x = value_of<cargo<in_tiles>>.layout;
     const tensor<dyn> here = initial(t.state(), x, element::float64, init::normal(), seed{7}, "weight");
@@ -130,7 +130,7 @@ TEST_CASE("what is drawn on a device is what the host draws") {
   });
 }
 
-TEST_CASE("a tensor that does not lie on its worker's device is refused, both named") {
+TEST_CASE("a tensor that does not lie on its worker's device is refused, both named", "[refusal]") {
   on_ship([](team<ship>& t, c10::Device device) -> std::string {
     const auto says = [&](const at::Tensor& x) -> std::string {
       try {
@@ -148,7 +148,7 @@ TEST_CASE("a tensor that does not lie on its worker's device is refused, both na
   });
 }
 
-TEST_CASE("a launch over devices gives each of its workers one, which is current while the program runs") {
+TEST_CASE("a launch over devices gives each of its workers one, which is current while the program runs", "[runtime]") {
   const std::pair<const char*, transport_layer> layers[]{{"over NCCL", over_nccl(std::make_shared<late_boxes>())},
                                                          {"through the hosts", through_host(torch_device(0).type())}};
   for (const auto& [way, over] : layers) {
@@ -170,4 +170,18 @@ TEST_CASE("a launch over devices gives each of its workers one, which is current
     REQUIRE(all.well());
     for (int r = 0; r < 4; ++r) CHECK(all.of(r));
   }
+}
+
+namespace {
+
+/// How a LibTorch older than the one here asks a device for its stream: what it gives does not say what CUDA calls it.
+struct guard_of_old {
+  static c10::Device getDevice() { return at::kCPU; }
+  static c10::Stream getStream(c10::Device d) { return c10::Stream(c10::Stream::DEFAULT, d); }
+};
+
+}  // namespace
+
+TEST_CASE("a LibTorch that does not say what CUDA calls its streams is refused", "[refusal][regression]") {
+  CHECK(told([] { tessera::detail::current_stream_of(guard_of_old{}); }) == "tessera.device.stream");
 }

@@ -33,8 +33,8 @@ int in_two(const launch_options& options, F&& f) {
 
 }  // namespace
 
-TEST_CASE(
-    "within a launch the memory of one tensor serves the next, and LibTorch has its own allocator back behind it") {
+TEST_CASE("within a launch the memory of one tensor serves the next, and LibTorch has its own allocator back behind it",
+          "[runtime]") {
   c10::Allocator* const before = c10::GetCPUAllocator();
   const std::size_t held = now().in_use;
   bool same = true;
@@ -61,7 +61,7 @@ TEST_CASE(
   CHECK(now().peak < held + mega);
 }
 
-TEST_CASE("launch_options leaves LibTorch its own allocator") {
+TEST_CASE("launch_options leaves LibTorch its own allocator", "[runtime]") {
   launch_options o = threads_only();
   o.caches_memory = false;
   bool served = false;
@@ -71,7 +71,7 @@ TEST_CASE("launch_options leaves LibTorch its own allocator") {
   CHECK_FALSE(served);
 }
 
-TEST_CASE("tensors outlive their launch, and whoever frees them gives them back") {
+TEST_CASE("tensors outlive their launch, and whoever frees them gives them back", "[runtime]") {
   const std::size_t before = now().in_use;
   std::vector<at::Tensor> kept(2);
   const auto keep = [&](team<memory_mesh>& t) {
@@ -88,7 +88,7 @@ TEST_CASE("tensors outlive their launch, and whoever frees them gives them back"
   CHECK(now().in_use == before);
 }
 
-TEST_CASE("workers free one another's tensors while the others allocate") {
+TEST_CASE("workers free one another's tensors while the others allocate", "[runtime]") {
   const std::size_t before = now().in_use;
   std::vector<std::vector<at::Tensor>> on_table(2);
   std::barrier together(2);
@@ -110,7 +110,7 @@ TEST_CASE("workers free one another's tensors while the others allocate") {
   CHECK(now().in_use == before);
 }
 
-TEST_CASE("a cap is an error with its code, on every worker, and what is freed may be had again") {
+TEST_CASE("a cap is an error with its code, on every worker, and what is freed may be had again", "[refusal]") {
   std::vector<std::string> codes(2);
   std::barrier together(2);
   const auto status = in_two(cached(std::size_t{64} << 20), [&](team<memory_mesh>& t) {
@@ -138,7 +138,7 @@ TEST_CASE("a cap is an error with its code, on every worker, and what is freed m
   CHECK(codes == std::vector<std::string>{"tessera.memory.cap tessera.memory.cap", " tessera.memory.cap"});
 }
 
-TEST_CASE("more memory than there is, is an error with its code") {
+TEST_CASE("more memory than there is, is an error with its code", "[refusal]") {
   std::string code;
   in_two(cached(), [&](team<memory_mesh>& t) {
     if (!t.first()) return;
@@ -151,7 +151,7 @@ TEST_CASE("more memory than there is, is an error with its code") {
   CHECK(code == "tessera.memory.full");
 }
 
-TEST_CASE("launches inside and beside one another share the memory, under the smallest cap") {
+TEST_CASE("launches inside and beside one another share the memory, under the smallest cap", "[runtime]") {
   c10::Allocator* const before = c10::GetCPUAllocator();
   const auto refused = [](index_t n) {
     try {

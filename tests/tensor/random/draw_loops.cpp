@@ -39,7 +39,7 @@ std::string judge_draws(const Below& below, const Uniform& uniform) {
 
 }  // namespace
 
-TEST_CASE("loops over draws give the same bits for each set of instructions") {
+TEST_CASE("loops over draws give the same bits for each set of instructions", "[law]") {
   using namespace tessera::detail;
   CHECK(judge_draws(of_any_machine::below, of_any_machine::uniform) == "");
 #ifdef __x86_64__
@@ -49,7 +49,7 @@ TEST_CASE("loops over draws give the same bits for each set of instructions") {
   static_assert(bits_at(0, 2) == 0x06c45d188009454fu);  // and its third
 }
 
-TEST_CASE("what a worker draws is its part of what one worker draws, wherever halos and lists lie") {
+TEST_CASE("what a worker draws is its part of what one worker draws, wherever halos and lists lie", "[law]") {
   const std::vector<index_t> extents{5, 4, 7};
   layout uncut;
   for (const index_t n : extents) {

@@ -63,7 +63,7 @@ const std::pair<const char*, initial_value> beginnings[]{
 
 }  // namespace
 
-TEST_CASE("drawn numbers have the distribution that they are named after, and lie within its ends") {
+TEST_CASE("drawn numbers have the distribution that they are named after, and lie within its ends", "[runtime]") {
   const std::vector<index_t> large{200, 300};
   for (const auto& [a, b] : {std::pair{0.0, 1.0}, {-0.5, 0.5}, {0.1, 0.3}, {-7.0, -1.0}}) {
     const at::Tensor x = drawn(init::uniform(a, b), large);
@@ -93,7 +93,7 @@ TEST_CASE("drawn numbers have the distribution that they are named after, and li
   CHECK(!at::equal(drawn(init::normal(), {3}), drawn(init::normal(), {3}, element::float64, "v")));
 }
 
-TEST_CASE("the quantile of normal numbers is the inverse of their share") {
+TEST_CASE("the quantile of normal numbers is the inverse of their share", "[law]") {
   for (const double x : {-29.0, -9.0, -4.0, -1.0, -0.1, 0.0, 0.3, 2.0, 5.0}) {
     INFO(x);
     CHECK(std::abs(tessera::detail::normal_quantile(normal_share(x)) - x) < 1e-9);  // a share near 1 has no more digits
@@ -104,7 +104,7 @@ TEST_CASE("the quantile of normal numbers is the inverse of their share") {
   CHECK(std::isfinite(tessera::detail::normal_quantile(1 - 0x1.0p-53)));
 }
 
-TEST_CASE("fans and gains are LibTorch's") {
+TEST_CASE("fans and gains are LibTorch's", "[plan]") {
   for (const std::vector<index_t>& extents : {std::vector<index_t>{4, 6}, {8, 3, 5}, {6, 2, 3, 5}, {4, 3, 2, 3, 2}}) {
     const auto [in, out] = torch::nn::init::_calculate_fan_in_and_fan_out(at::empty(extents));
     const layout x = whole_of(extents);
@@ -140,7 +140,7 @@ TEST_CASE("fans and gains are LibTorch's") {
   CHECK(drawn(init::usual(0), {7}).eq(0).all().item<bool>());
 }
 
-TEST_CASE("a layer's plan says how its parameters begin, by the fans of the serial layer") {
+TEST_CASE("a layer's plan says how its parameters begin, by the fans of the serial layer", "[plan]") {
   using image = tensor<partition<six, whole, blocks<broad>, blocks<upright>, whole>, shape_of<2, 8, 9, 7>, double>;
   constexpr layer_plan plan = nn::conv<6, kernel<3, 2>, groups<2>>::plan(value_of<image>);
   static_assert(plan.why.ok());
@@ -148,7 +148,7 @@ TEST_CASE("a layer's plan says how its parameters begin, by the fans of the seri
   for (int i = 0; i < plan.parameters(); ++i) CHECK(plan.parameter(i).initial == init::usual(std::get<0>(fans)));
 }
 
-TEST_CASE("identities, dirac kernels, orthogonal and sparse matrices are LibTorch's") {
+TEST_CASE("identities, dirac kernels, orthogonal and sparse matrices are LibTorch's", "[runtime]") {
   namespace theirs = torch::nn::init;
   for (const std::vector<index_t>& extents : {std::vector<index_t>{4, 4}, {3, 5}, {5, 2}})
     CHECK(at::equal(drawn(init::eye(), extents), theirs::eye_(at::empty(extents, at::kDouble))));
@@ -175,7 +175,7 @@ TEST_CASE("identities, dirac kernels, orthogonal and sparse matrices are LibTorc
   CHECK(drawn(init::sparse(1), {3, 2}).eq(0).all().item<bool>());
 }
 
-TEST_CASE("initial values are the same bits on any partition, of any element, also of terms") {
+TEST_CASE("initial values are the same bits on any partition, of any element, also of terms", "[law][runtime]") {
   using by_both = tensor<partition<six, blocks<upright>, blocks<broad>>, shape<how_many, dim<5>>, double>;
   using by_one =
       tensor<partition<six, lengths<upright, dim<0>, dim<5>, dim<2>>, whole, invariant<broad>>, shape_of<7, 5>, float>;
@@ -209,7 +209,7 @@ TEST_CASE("initial values are the same bits on any partition, of any element, al
   for (const auto& r : run.results) CHECK(*r == "");
 }
 
-TEST_CASE("an initial value that means nothing, or not for this tensor, is refused") {
+TEST_CASE("an initial value that means nothing, or not for this tensor, is refused", "[refusal]") {
   const auto refused = [](const initial_value& v, const std::vector<index_t>& extents = {4, 6}) {
     return told([&] { drawn(v, extents); });
   };

@@ -22,7 +22,8 @@ nn::state_dict trained_on_host(const std::filesystem::path& file) {
 
 }  // namespace
 
-TEST_CASE("a network that is trained, saved, loaded and assigned on devices comes to what it comes to on the host") {
+TEST_CASE("a network that is trained, saved, loaded and assigned on devices comes to what it comes to on the host",
+          "[runtime][gradient]") {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / fmt::format("tessera_on_devices_{}", ::getpid());
   const nn::state_dict host = trained_on_host(file);
@@ -40,7 +41,7 @@ TEST_CASE("a network that is trained, saved, loaded and assigned on devices come
   std::filesystem::remove(file);
 }
 
-TEST_CASE("a file that devices wrote is the host's") {
+TEST_CASE("a file that devices wrote is the host's", "[runtime]") {
   const std::filesystem::path file =
       std::filesystem::temp_directory_path() / fmt::format("tessera_of_devices_{}", ::getpid());
   on_ship([&](team<ship>& t, c10::Device) -> std::string {
@@ -62,7 +63,7 @@ TEST_CASE("a file that devices wrote is the host's") {
   std::filesystem::remove(file);
 }
 
-TEST_CASE("what layers draw on a device is what they draw on the host") {
+TEST_CASE("what layers draw on a device is what they draw on the host", "[runtime]") {
   using deal = tensor<partition<ship, blocks<deck>, whole, blocks<lane>>, shape<dim<5>, dim<4>, dim<7>>, double>;
   using drawing = nn::sequential<deal, nn::dropout<>, nn::rrelu<>, nn::dropout<channelwise>>;
   const auto numbers = [] { return at::sin(at::arange(5 * 4 * 7, at::kDouble)).reshape({5, 4, 7}); };

@@ -82,7 +82,8 @@ std::string saved_and_loaded(const boost::mpi::communicator& ranks, const std::s
 
 TEST_CASE(
     "weights saved in the middle of training load on another mesh over MPI, bit for bit; a file that is not there is "
-    "told on all") {
+    "told on all",
+    "[refusal][runtime]") {
   const boost::mpi::communicator ranks;
   const auto carrier = std::make_shared<mpi_transport>(ranks);
   prepare_worker();
@@ -119,11 +120,12 @@ void judge_training(const std::shared_ptr<transport>& carrier) {
 
 }  // namespace
 
-TEST_CASE("a network trains over MPI to the losses and weights of a serial run") {
+TEST_CASE("a network trains over MPI to the losses and weights of a serial run", "[gradient]") {
   judge_training(std::make_shared<mpi_transport>(boost::mpi::communicator{}));
 }
 
-TEST_CASE("a network on devices trains over MPI through their hosts to the losses and weights of a serial run") {
+TEST_CASE("a network on devices trains over MPI through their hosts to the losses and weights of a serial run",
+          "[gradient]") {
   const device_machine machine;
   const auto carrier = std::make_shared<staged_transport>(std::make_shared<mpi_transport>(boost::mpi::communicator{}),
                                                           torch_device(0).type());

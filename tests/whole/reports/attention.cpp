@@ -38,7 +38,8 @@ struct attention_of {
 
 // DeepSpeed#8316: 12 heads over 4 were cut as another model's 3 heads of keys. DeepSpeed#6392, LongPO#5: 7 heads over 4
 // and 28 over 8 were refused.
-TEST_CASE("reports: any number of heads over any number of workers, and two models at once, are the serial attention") {
+TEST_CASE("reports: any number of heads over any number of workers, and two models at once, are the serial attention",
+          "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(4), workers(8)})
     CHECK(wrong_on(on, [&](const team_handle& t) {
             std::string said;
@@ -58,7 +59,7 @@ TEST_CASE("reports: any number of heads over any number of workers, and two mode
 }
 
 // ring-flash-attention (read): the gradient of queries was bfloat16 whatever they are.
-TEST_CASE("reports: attention gives the element and the gradients' elements that come in") {
+TEST_CASE("reports: attention gives the element and the gradients' elements that come in", "[regression][gradient]") {
   for (const at::ScalarType e : {at::kHalf, at::kBFloat16, at::kFloat})
     CHECK(wrong_on(workers(2), [&](const team_handle& t) {
             const layout q = lying(workers(2), {1, 3, 2, 1, 4}, {{2, 0}});
@@ -79,7 +80,8 @@ TEST_CASE("reports: attention gives the element and the gradients' elements that
 // flashinfer#4452: rows that see nothing were merged as if they had seen something. A softmax of nothing but −∞ is no
 // number, in one process and here.
 TEST_CASE(
-    "reports: parts of a softmax that are masked add nothing, and a row that is masked is none, as in one process") {
+    "reports: parts of a softmax that are masked add nothing, and a row that is masked is none, as in one process",
+    "[regression][runtime]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(4)})
     for (const index_t seen : {0, 1, 3})
       CHECK(wrong_on(on, [&](const team_handle& t) {
@@ -95,7 +97,8 @@ TEST_CASE(
 }
 
 // torchtitan#775, ColossalAI#2156: four stages with one micro-batch, or as many stages as micro-batches, hung.
-TEST_CASE("reports: stages on coordinates of an axis run any number of micro-batches, fewer than stages too") {
+TEST_CASE("reports: stages on coordinates of an axis run any number of micro-batches, fewer than stages too",
+          "[regression][runtime]") {
   for (const int stages : {1, 2, 4})
     for (const int batches : {1, 2, 5}) {
       const mesh_value on = workers(stages);

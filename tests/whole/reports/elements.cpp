@@ -8,7 +8,8 @@ using namespace tessera::testing;
 
 // pytorch#190626, Megatron-LM#6199: the gradients 1 + 2⁻⁷·r of eight workers were summed in bfloat16, on one of two
 // axes alone or with an error that grows with their number.
-TEST_CASE("reports: terms of half types are summed in float and rounded once, over one axis and over two") {
+TEST_CASE("reports: terms of half types are summed in float and rounded once, over one axis and over two",
+          "[regression][runtime]") {
   for (const mesh_value& on : {workers(2), workers(3), workers(8), workers(4, 2)})
     for (const at::ScalarType e : {at::kBFloat16, at::kHalf})
       for (const index_t length : {1, 5})
@@ -25,7 +26,8 @@ TEST_CASE("reports: terms of half types are summed in float and rounded once, ov
 }
 
 // pytorch#168058, veScale#52, tt-metal#55947: initial values and masks depended on how a tensor is cut.
-TEST_CASE("reports: initial values and masks are the same bits for one worker and for many, however the tensor lies") {
+TEST_CASE("reports: initial values and masks are the same bits for one worker and for many, however the tensor lies",
+          "[regression][runtime]") {
   const sizes n{6, 5};
   const auto drawn = [&](const mesh_value& on, const layout& x) {
     std::vector<at::Tensor> all;
@@ -55,7 +57,7 @@ TEST_CASE("reports: initial values and masks are the same bits for one worker an
 }
 
 // pytorch#158753, Lightning#20480: of a complex weight under data parallelism the gradient's imaginary part was none.
-TEST_CASE("reports: complex weights have complex gradients") {
+TEST_CASE("reports: complex weights have complex gradients", "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(3), workers(2, 2)})
     for (const at::ScalarType e : {at::kComplexFloat, at::kComplexDouble})
       CHECK(wrong_on(on, [&](const team_handle& t) {
@@ -77,7 +79,8 @@ TEST_CASE("reports: complex weights have complex gradients") {
 // its neighbours' memory. pytorch#163712: one worker's box was contiguous and another's channels last.
 TEST_CASE(
     "reports: every change carries elements, not memory: conjugates, negatives, columns, other strides on each "
-    "worker") {
+    "worker",
+    "[regression][runtime]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(3), workers(2, 2)})
     for (const at::ScalarType e : {at::kDouble, at::kComplexDouble, at::kBFloat16, at::kLong})
       CHECK(

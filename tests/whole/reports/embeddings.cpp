@@ -35,7 +35,7 @@ at::Tensor labels_of(const sizes& n, index_t classes) {
 
 // torchtitan#4637: with rows cut, an index of padding was refused, or took the gradient from a row of every shard.
 // Megatron-LM#1754: 50257 rows over two.
-TEST_CASE("reports: of an embedding with any cut only the row of padding has no gradient") {
+TEST_CASE("reports: of an embedding with any cut only the row of padding has no gradient", "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(4)})
     for (const index_t rows : {5, 10})
       for (const index_t padding : {index_t{0}, rows / 2, rows - 1, index_t{-3}}) {
@@ -59,7 +59,8 @@ TEST_CASE("reports: of an embedding with any cut only the row of padding has no 
 // Megatron-LM#7452: logits that were gathered went through a loss of cut classes and lost log 2; #1754: five classes
 // over two workers.
 TEST_CASE(
-    "reports: a cross-entropy is the serial one however logits lie, gathered or cut over classes, samples or tokens") {
+    "reports: a cross-entropy is the serial one however logits lie, gathered or cut over classes, samples or tokens",
+    "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(4), workers(2, 2)}) {
     CHECK(wrong_on(on, [&](const team_handle& t) {
             std::string said;
@@ -93,7 +94,8 @@ TEST_CASE(
 // Megatron-LM (read): a label of −100 took 1 from class V − 100. OpenRLHF#583, cosmos-rl#155, pytorch#75181, #116349:
 // one worker's labels all ignored. verl#5983, SkyRL#1420: means over the tokens of one part.
 TEST_CASE(
-    "reports: labels that are ignored count nowhere, be they all of one worker's, and all of them make the mean none") {
+    "reports: labels that are ignored count nowhere, be they all of one worker's, and all of them make the mean none",
+    "[regression][runtime]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(3)})
     for (const index_t classes : {3, 128})
       CHECK(wrong_on(on, [&](const team_handle& t) {

@@ -66,7 +66,8 @@ std::map<std::string, at::Tensor> saved_by(const mesh_value& on, const std::file
 // ColossalAI#6167, #6124: 65535 rows over two were saved as 65536. pytorch#150862: a part without rows took another
 // one's place in the file. Megatron-LM#6024, radixark/Megatron-LM#66: padded buffers, and one large parameter among
 // small ones, were saved at wrong offsets. verl#6334, lmms-engine#157: a tied table was two after a load.
-TEST_CASE("reports: what any number of workers saves any other loads: same keys, same rows, the same next step") {
+TEST_CASE("reports: what any number of workers saves any other loads: same keys, same rows, the same next step",
+          "[regression][runtime]") {
   const file_for_now file;
   for (const index_t rows : {5, 7})
     for (const bool tied : {false, true})

@@ -7,7 +7,7 @@ using namespace tessera::testing;
 
 // jax#3970: the loss Σ (w² + 1)·d with copies of w had as many gradients as workers. torchtitan#1373: copies that were
 // expanded into cut heads had each worker's own.
-TEST_CASE("reports: what all workers hold gets the gradient of what all of them made of it") {
+TEST_CASE("reports: what all workers hold gets the gradient of what all of them made of it", "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(3), workers(2, 2)})
     for (const sizes& n : {sizes{2, 3}, sizes{5, 4}})
       CHECK(wrong_on(on, [&](const team_handle& t) {
@@ -48,7 +48,8 @@ TEST_CASE("reports: what all workers hold gets the gradient of what all of them 
 
 // pytorch#153016: each worker's own loss of a gathered tensor reached its own part alone. pytorch#172932: terms that
 // were taken apart and made terms again changed.
-TEST_CASE("reports: each worker's own use of a gathered tensor is summed, and a box taken out and put back is itself") {
+TEST_CASE("reports: each worker's own use of a gathered tensor is summed, and a box taken out and put back is itself",
+          "[regression][gradient]") {
   for (const int size : {1, 2, 3, 4}) {
     const mesh_value on = workers(size);
     for (const index_t length : {2, 5})
@@ -74,7 +75,8 @@ TEST_CASE("reports: each worker's own use of a gathered tensor is summed, and a 
 // gradients of experts depended on how many workers had them. verl#6334, accelerate#3870: a tied table was two after a
 // load.
 TEST_CASE(
-    "reports: a table that two layers share is one parameter, with one gradient, one key and one share of the norm") {
+    "reports: a table that two layers share is one parameter, with one gradient, one key and one share of the norm",
+    "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(4)})
     CHECK(wrong_on(on, [&](const team_handle& t) {
             std::string said;
@@ -98,7 +100,8 @@ TEST_CASE(
           }) == "");
 }
 
-TEST_CASE("reports: experts have the gradients of one process, however many workers hold them") {
+TEST_CASE("reports: experts have the gradients of one process, however many workers hold them",
+          "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(4), workers(2, 2)})
     CHECK(wrong_on(on, [&](const team_handle& t) {
             std::string said;

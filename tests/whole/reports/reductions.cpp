@@ -18,7 +18,8 @@ layout terms_on(const mesh_value& on, const sizes& n, combine with = combine::su
 
 // tenstorrent/tt-xla#6075: a softmax over eight parts was shifted by the sum of their maxima. pytorch#178785: softmax,
 // layer_norm, slices and transposes of a dimension that two axes cut were silently wrong.
-TEST_CASE("reports: softmax, norms, ranges and transposes of a dimension cut once or twice are the serial ones") {
+TEST_CASE("reports: softmax, norms, ranges and transposes of a dimension cut once or twice are the serial ones",
+          "[regression][runtime]") {
   for (const mesh_value& on : {workers(1), workers(8), workers(2, 3)})
     for (const sizes& n : {sizes{2, 8}, sizes{3, 5}})
       CHECK(wrong_on(on, [&](const team_handle& t) {
@@ -46,7 +47,8 @@ TEST_CASE("reports: softmax, norms, ranges and transposes of a dimension cut onc
 
 // Megatron-LM#1446, gpt-neox#1259: under a cut sequence the weights of a norm had gradients of one worker's part, or
 // their mean.
-TEST_CASE("reports: a layer norm's weights have the gradient of the whole sequence, the same on every worker") {
+TEST_CASE("reports: a layer norm's weights have the gradient of the whole sequence, the same on every worker",
+          "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(4), workers(2, 2)})
     for (const sizes& n : {sizes{2, 5, 6}, sizes{1, 3, 4}})
       CHECK(
@@ -68,7 +70,8 @@ TEST_CASE("reports: a layer norm's weights have the gradient of the whole sequen
 
 // pytorch#165962: the maximum of [1, 5] + [4, −3], terms of a sum, was that of each term. pytorch#126457,
 // miles_diffusion#35: a norm was read of terms.
-TEST_CASE("reports: what is not linear refuses the terms of a sum, and is right once they are summed") {
+TEST_CASE("reports: what is not linear refuses the terms of a sum, and is right once they are summed",
+          "[refusal][regression]") {
   for (const mesh_value& on : {workers(2), workers(4), workers(2, 2)})
     CHECK(wrong_on(on, [&](const team_handle& t) {
             const layout terms = terms_on(on, {2});
@@ -100,7 +103,8 @@ TEST_CASE("reports: what is not linear refuses the terms of a sum, and is right 
 
 // torchtitan#649: the infinite norm over two stages was (3^∞ + 4^∞)^(1/∞). ROCm/TransformerEngine#715,
 // NVIDIA/NeMo-RL#3788: copies counted once a worker.
-TEST_CASE("reports: a norm of gradients of any order counts each element once, copies and tiles alike") {
+TEST_CASE("reports: a norm of gradients of any order counts each element once, copies and tiles alike",
+          "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(8), workers(2, 3)})
     for (const bool wide : {false, true}) {
       const sizes n{4, 6};

@@ -43,7 +43,8 @@ int cut_axes(const layout& x) {
 }  // namespace
 
 // pytorch#162692: a mean of uneven parts was the mean of the parts' means.
-TEST_CASE("reports: a mean, a variance and a norm are of all elements, however many each worker has") {
+TEST_CASE("reports: a mean, a variance and a norm are of all elements, however many each worker has",
+          "[regression][runtime]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(5), workers(2, 3)})
     for (const sizes& n : matrices)
       CHECK(wrong_on(on, [&](const team_handle& t) { return mean_rows(ways(on, n), t, n); }) == "");
@@ -52,7 +53,8 @@ TEST_CASE("reports: a mean, a variance and a norm are of all elements, however m
 // pytorch#144109: boxes of widths 2, 3, 4, 5 were cut anew as 4, 4, 4, 2 and elements moved. pytorch#150862: 5 over 4
 // as 2, 2, 1, 0, whose last part began where another one does.
 TEST_CASE(
-    "reports: boxes of any lengths stand one behind the other, and a new cut leaves each element where it belongs") {
+    "reports: boxes of any lengths stand one behind the other, and a new cut leaves each element where it belongs",
+    "[regression][runtime]") {
   for (const std::vector<index_t>& lengths :
        std::vector<std::vector<index_t>>{{2, 3, 4, 5}, {2, 2, 1, 0}, {0, 3, 0, 1}, {0, 2}, {4}, {0, 0, 0}})
     for (const at::ScalarType e : {at::kDouble, at::kBFloat16, at::kLong, at::kBool})
@@ -80,7 +82,7 @@ TEST_CASE(
 }
 
 // pytorch#103306: 5 x 10 over 4 workers, cut and made whole, had 8 rows.
-TEST_CASE("reports: a change from any cut to any other gives what a taken tensor has") {
+TEST_CASE("reports: a change from any cut to any other gives what a taken tensor has", "[regression][runtime]") {
   for (const mesh_value& on : {workers(1), workers(4), workers(3, 2)})
     for (const sizes& n : {sizes{5, 10}, sizes{1, 2}, sizes{3, 0}})
       CHECK(wrong_on(on, [&](const team_handle& t) {
@@ -96,7 +98,8 @@ TEST_CASE("reports: a change from any cut to any other gives what a taken tensor
 }
 
 // pytorch#135054: a view of a tensor with fewer rows than workers was silently held by all of them.
-TEST_CASE("reports: what only shapes a tensor keeps its cut, or is refused, where some parts are empty") {
+TEST_CASE("reports: what only shapes a tensor keeps its cut, or is refused, where some parts are empty",
+          "[refusal][regression]") {
   const auto kept = [](const team_handle& t, const layout& x, const at::Tensor& all, const auto& f,
                        const auto& serial) {
     const std::string code = told([&] { f(distribute(t, x, all)); });
@@ -129,7 +132,8 @@ TEST_CASE("reports: what only shapes a tensor keeps its cut, or is refused, wher
 }
 
 // NVIDIA/physicsnemo#1943: rows of two tensors that are cut otherwise were paired as they lay in memory.
-TEST_CASE("reports: tensors that are cut otherwise are refused by a rule, never paired as they lie") {
+TEST_CASE("reports: tensors that are cut otherwise are refused by a rule, never paired as they lie",
+          "[refusal][regression]") {
   for (const mesh_value& on : {workers(2), workers(3), workers(2, 2)})
     for (const sizes& n : {sizes{2, 3}, sizes{5, 2}})
       CHECK(wrong_on(on, [&](const team_handle& t) {
@@ -158,7 +162,7 @@ TEST_CASE("reports: tensors that are cut otherwise are refused by a rule, never 
 
 // pytorch#22192, NVIDIA/apex#387: running variances were unbiased by one worker's count. pytorch#36865: one value a
 // channel on each worker was refused.
-TEST_CASE("reports: a batch norm counts the values of all workers") {
+TEST_CASE("reports: a batch norm counts the values of all workers", "[regression][runtime]") {
   for (const std::vector<index_t>& lengths :
        std::vector<std::vector<index_t>>{{2, 4}, {1, 1, 1, 1}, {0, 1, 1}, {5}, {3, 0, 0, 2}})
     for (const sizes& beyond : {sizes{3}, sizes{2, 3}}) {
@@ -198,7 +202,7 @@ TEST_CASE("reports: a batch norm counts the values of all workers") {
 
 // horovod#1407, horovod#402: 858 samples in batches of 8 over 4 workers are 27, 27, 27 and 26 batches, and the last
 // step hung.
-TEST_CASE("reports: a worker with fewer batches than the others is told by each of them") {
+TEST_CASE("reports: a worker with fewer batches than the others is told by each of them", "[refusal][regression]") {
   for (const int size : {2, 4})
     for (const int early : {0, size - 1}) {
       const auto all = on_workers(size, [&](const std::shared_ptr<transport>& carrier) {

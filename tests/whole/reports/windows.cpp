@@ -19,7 +19,8 @@ struct convolution_case {
 // first; pytorch#191926: a gradient was cut otherwise than its input.
 TEST_CASE(
     "reports: a convolution is the serial one for each kernel, stride, padding and dilation, over any number of "
-    "workers") {
+    "workers",
+    "[regression][gradient]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(4)})
     CHECK(wrong_on(on, [&](const team_handle& t) {
             std::string said;
@@ -55,8 +56,8 @@ TEST_CASE(
           }) == "");
 }
 
-TEST_CASE(
-    "reports: 1 to 10 and 1 to 12 under a kernel of three ones, stride 2, padding 1, are the sums of the thread") {
+TEST_CASE("reports: 1 to 10 and 1 to 12 under a kernel of three ones, stride 2, padding 1, are the sums of the thread",
+          "[regression][runtime]") {
   for (const int size : {2, 4})
     for (const index_t length : {10, 12})
       CHECK(wrong_on(workers(size), [&](const team_handle& t) -> std::string {
@@ -76,7 +77,7 @@ TEST_CASE(
 }
 
 // pytorch#176446, openxla/xla#47945: a convolution whose batch alone is cut was refused, or gathered the whole batch.
-TEST_CASE("reports: where only the batch is cut no layer over space moves an element forward") {
+TEST_CASE("reports: where only the batch is cut no layer over space moves an element forward", "[plan][regression]") {
   const mesh_value on = workers(8);
   const layout x = lying(on, {8, 4, 7, 7}, {{0, 0}});
   const auto moved = [&](const auto& layer) {
@@ -93,7 +94,7 @@ TEST_CASE("reports: where only the batch is cut no layer over space moves an ele
 
 // physicsnemo unpooling_patches.py: the squares of 0 … 7 over 2, twice as many with aligned corners, were wrong at the
 // seam.
-TEST_CASE("reports: interpolation is the serial one across every seam") {
+TEST_CASE("reports: interpolation is the serial one across every seam", "[regression][runtime]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(3)})
     CHECK(wrong_on(on, [&](const team_handle& t) {
             std::string said;
@@ -118,7 +119,7 @@ TEST_CASE("reports: interpolation is the serial one across every seam") {
 
 // physicsnemo#1535: rows padded on the one side and then on the other had parts of wrong lengths. A constant of 1 is a
 // shift by 1 and zeros.
-TEST_CASE("reports: one-sided padding of a cut dimension, twice, is that of the whole") {
+TEST_CASE("reports: one-sided padding of a cut dimension, twice, is that of the whole", "[regression][runtime]") {
   for (const mesh_value& on : {workers(1), workers(4)})
     for (const sizes& n : {sizes{1, 1, 80, 10}, sizes{2, 1, 5, 3}})
       CHECK(wrong_on(on, [&](const team_handle& t) {
@@ -136,7 +137,8 @@ TEST_CASE("reports: one-sided padding of a cut dimension, twice, is that of the 
 
 // openxla/xla#49122: the begin of a range was clamped by each shard's extent. cutlass#2432: the first 30 of 32 static
 // rows were refused.
-TEST_CASE("reports: a range of a cut dimension is that of the whole, and one beyond its end is refused by all") {
+TEST_CASE("reports: a range of a cut dimension is that of the whole, and one beyond its end is refused by all",
+          "[refusal][regression]") {
   for (const mesh_value& on : {workers(1), workers(2), workers(3)}) {
     const layout columns = lying(on, {2, 8}, {{1, 0}});
     const at::Tensor all = at::arange(16, at::kDouble).view({2, 8});
