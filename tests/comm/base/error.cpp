@@ -1,10 +1,12 @@
 #include "tests/support/catch.hpp"
 
+#include <tessera/comm/base/error.hpp>
+#include <tessera/operation/refusals.hpp>
 #include <tessera/primitive/refusals.hpp>
+#include <tessera/topology/refusals.hpp>
 
 using namespace tessera;
 using namespace tessera::engine;
-using namespace tessera::testing;
 
 TEST_CASE("an error is the same behind a text that another process reads, and elsewhere", "[refusal]") {
   const auto alike = [](const error& one, const error& other) {

@@ -4,7 +4,6 @@
 
 using namespace tessera;
 using namespace tessera::engine;
-using namespace tessera::testing;
 
 TEST_CASE("what connects workers follows from how they were started and what the program asks for",
           "[refusal][runtime]") {
