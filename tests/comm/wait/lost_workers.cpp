@@ -6,8 +6,8 @@ using namespace tessera;
 using namespace tessera::engine;
 using namespace tessera::testing;
 
-// Whatever workers do wrong, each of those that wait ends in one error with its code, at once: the test has a time
-// limit, and only the last case waits for a clock.
+// Whatever workers do wrong, each of those that wait ends in one error with its code, at once or when its time limit
+// has passed.
 
 TEMPLATE_TEST_CASE("a worker that throws stops all that wait for it", "[refusal]", by_memory, by_sockets) {
   for (int thrower = 0; thrower < 4; ++thrower) {

@@ -9,7 +9,7 @@ using namespace tessera;
 using namespace tessera::engine;
 using namespace tessera::testing;
 
-// What language models are made of, against the serial network: embeddings, tied weights.
+// Attention over heads and a gated feed-forward, against the serial block.
 
 namespace {
 
