@@ -1,6 +1,6 @@
 #include "devices.hpp"
 
-#include "tests/gpu/here.hpp"
+#include "tests/whole/gpu/here.hpp"
 
 #include <tessera/comm/nccl/over_nccl.hpp>
 #include <tessera/tensor/device/staged_transport.hpp>

@@ -1,5 +1,5 @@
 #pragma once
-// Cases whose tensors lie on devices: this machine's, or those of a machine that has none (tests/gpu/here.hpp).
+// Cases whose tensors lie on devices: this machine's, or those of a machine that has none (tests/whole/gpu/here.hpp).
 
 #include <tessera/comm/workers.hpp>
 

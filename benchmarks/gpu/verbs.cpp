@@ -7,7 +7,7 @@
 // with the right ones first.
 #include "raw_nccl.hpp"
 
-#include "tests/gpu/here.hpp"
+#include "tests/whole/gpu/here.hpp"
 
 #include <tessera/comm/workers.hpp>
 #include <tessera/tensor/store_rendezvous.hpp>

@@ -25,7 +25,8 @@ at::Tensor box_at(const at::Tensor& global, const std::vector<index_t>& by_row, 
 
 }  // namespace
 
-TEST_CASE("boxes of any lengths become a tensor, move, and their gradients come back to the boxes") {
+TEST_CASE("boxes of any lengths become a tensor, move, and their gradients come back to the boxes",
+          "[runtime][gradient]") {
   const std::vector<index_t> by_row{0, 5, 7};
   const std::vector<index_t> by_column{0, 0, 4, 9};
   const at::Tensor global = at::arange(63, at::kDouble).reshape({7, 9});
@@ -45,7 +46,7 @@ TEST_CASE("boxes of any lengths become a tensor, move, and their gradients come 
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
 }
 
-TEST_CASE("learned lengths stay with their axis and lead nowhere else") {
+TEST_CASE("learned lengths stay with their axis and lead nowhere else", "[refusal][runtime]") {
   const auto run = in_team<grid>([&](team<grid>& t) {
     const auto x = from_local<learned_boxes>(t, at::ones({1 + t.rank() / 3, 2}, at::kDouble));
     using only_rows = partition<grid, lengths<up>, whole>;
@@ -63,7 +64,7 @@ TEST_CASE("learned lengths stay with their axis and lead nowhere else") {
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
 }
 
-TEST_CASE("a layout that was learned outlives the lists it was learned from") {
+TEST_CASE("a layout that was learned outlives the lists it was learned from", "[runtime][gradient]") {
   const auto run = in_team<grid>([&](team<grid>& t) {
     at::Tensor y;
     {
@@ -85,7 +86,8 @@ TEST_CASE("a layout that was learned outlives the lists it was learned from") {
   for (int r = 0; r < 6; ++r) CHECK(run.of(r) == 2);
 }
 
-TEST_CASE("an extent that neither the type nor a binding tells is learned of the boxes, as a binding would give it") {
+TEST_CASE("an extent that neither the type nor a binding tells is learned of the boxes, as a binding would give it",
+          "[runtime]") {
   using even_rows = tensor<partition<grid, blocks<up>, whole>, shape<rows, columns>, double>;
   const at::Tensor global = at::arange(15, at::kDouble).reshape({5, 3});
   const auto run = in_team<grid>([&](team<grid>& t) {
@@ -99,7 +101,7 @@ TEST_CASE("an extent that neither the type nor a binding tells is learned of the
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
 }
 
-TEST_CASE("boxes that are no product, or not what the partition says, are refused on every worker") {
+TEST_CASE("boxes that are no product, or not what the partition says, are refused on every worker", "[refusal]") {
   struct fault {
     const char* code;
     std::function<at::Tensor(const team<grid>&)> box;
@@ -133,7 +135,7 @@ TEST_CASE("boxes that are no product, or not what the partition says, are refuse
   for (int r = 0; r < 6; ++r) CHECK(run.of(r) == "tessera.tensor.shape");
 }
 
-TEST_CASE("a shift is a step of a ring, its adjoint the step back") {
+TEST_CASE("a shift is a step of a ring, its adjoint the step back", "[refusal][runtime][gradient]") {
   using ring = tensor<partition<grid, whole, blocks<across>>, shape_of<2, 6>, double>;
   const at::Tensor global = at::arange(12, at::kDouble).reshape({2, 6});
   const auto run = in_team<grid>([&](team<grid>& t) {

@@ -47,7 +47,7 @@ std::string keeps_otherwise(const std::string& name, functions::engine::saved sa
 
 }  // namespace
 
-TEST_CASE("what a function is said to save for its backward is what LibTorch keeps of it") {
+TEST_CASE("what a function is said to save for its backward is what LibTorch keeps of it", "[plan][runtime]") {
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
           std::string all;
           const auto judge = [&](const auto& f, int operands, const auto& call) {
@@ -63,7 +63,8 @@ TEST_CASE("what a function is said to save for its backward is what LibTorch kee
         })) == "");
 }
 
-TEST_CASE("every function of one tensor is LibTorch's, value and gradient, however the tensor lies") {
+TEST_CASE("every function of one tensor is LibTorch's, value and gradient, however the tensor lies",
+          "[law][runtime][gradient]") {
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
           std::vector<case_of_one> all = all_of_one;
           all.insert(all.end(), all_activations.begin(), all_activations.end());
@@ -86,7 +87,7 @@ TEST_CASE("every function of one tensor is LibTorch's, value and gradient, howev
         })) == "");
 }
 
-TEST_CASE("a hardsigmoid has the second derivative that LibTorch's lacks") {
+TEST_CASE("a hardsigmoid has the second derivative that LibTorch's lacks", "[gradient]") {
   constexpr double near = 0x1p-24;  // LibTorch's first derivative has a sixth in float
   const layout lies = lying<blocks<ox>, blocks<oy>>({7, 5});
   const at::Tensor n = numbers_for(lies, at::kDouble, 3) * 2;
@@ -105,7 +106,8 @@ TEST_CASE("a hardsigmoid has the second derivative that LibTorch's lacks") {
   for (const auto& r : all.results) CHECK((r && *r));
 }
 
-TEST_CASE("every function of two tensors is LibTorch's, with dimensions that one of them lacks or has one element of") {
+TEST_CASE("every function of two tensors is LibTorch's, with dimensions that one of them lacks or has one element of",
+          "[law][runtime][gradient]") {
   const std::vector<std::pair<layout, layout>> pairs{
       {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<ox>, blocks<oy>>({7, 5})},
       {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<oy>>({5})},
@@ -205,7 +207,8 @@ const std::vector<case_of_dims> of_dims{
 
 }  // namespace
 
-TEST_CASE("reductions, softmax and shapes are LibTorch's over dimensions cut and whole, uneven and empty") {
+TEST_CASE("reductions, softmax and shapes are LibTorch's over dimensions cut and whole, uneven and empty",
+          "[law][runtime][gradient]") {
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
           for (const case_of_dims& f : of_dims)
             for (const layout& x : ways())
@@ -237,7 +240,8 @@ tensor<dyn> put_end_to_end(const std::vector<tensor<dyn>>& x) {
 
 TEST_CASE(
     "tensors are put end to end as LibTorch does, along dimensions whole and cut, uneven and empty, and into a "
-    "partition that is named") {
+    "partition that is named",
+    "[law][runtime][gradient]") {
   const std::vector<std::vector<layout>> lists{
       {lying<blocks<ox>, blocks<oy>>({7, 5}), lying<blocks<ox>, blocks<oy>>({7, 4})},
       {lying<blocks<ox>, blocks<oy>>({3, 1}), lying<blocks<ox>, blocks<oy>>({3, 8}),
@@ -262,7 +266,7 @@ TEST_CASE(
         })) == "");
 }
 
-TEST_CASE("what is put end to end is cut alike elsewhere, and its type follows") {
+TEST_CASE("what is put end to end is cut alike elsewhere, and its type follows", "[plan][refusal]") {
   using x_type = on_world<double, shape<dim<4>, dim<6>>, blocks<ox>, blocks<oy>>;
   STATIC_REQUIRE(std::is_same_v<decltype(concat<1>(std::declval<x_type>(), std::declval<x_type>())),
                                 on_world<double, shape<dim<4>, dim<12>>, blocks<ox>, blocks<oy>>>);
@@ -276,7 +280,7 @@ TEST_CASE("what is put end to end is cut alike elsewhere, and its type follows")
         }) == 6);
 }
 
-TEST_CASE("tensors whose layouts are values have what typed ones have") {
+TEST_CASE("tensors whose layouts are values have what typed ones have", "[runtime]") {
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
           const layout cut = lying<blocks<ox>, blocks<oy>>({4, 6});
           const layout by_rows = lying<blocks<ox>, whole>({4, 6});

@@ -42,7 +42,7 @@ bool seeded(const team<world>& t) {
 
 }  // namespace
 
-TEST_CASE("operands and verbs meet on meshes that differ by an axis of extent 1") {
+TEST_CASE("operands and verbs meet on meshes that differ by an axis of extent 1", "[refusal][runtime]") {
   struct one : axis<1> {};
   using wider = mesh<ox, one, oy>;
   using same_cut = tensor<partition<wider, blocks<one, ox>, blocks<oy>>, extents_7x5, double>;
@@ -71,7 +71,7 @@ TEST_CASE("operands and verbs meet on meshes that differ by an axis of extent 1"
         }) == 6);
 }
 
-TEST_CASE("typed sums, products and functions give what whole tensors give") {
+TEST_CASE("typed sums, products and functions give what whole tensors give", "[runtime]") {
   const at::Tensor a = numbers_7x5(1);
   const at::Tensor b = numbers_7x5(2);
   const auto all = in_team<world>([&](const team<world>& t) {
@@ -95,7 +95,7 @@ TEST_CASE("typed sums, products and functions give what whole tensors give") {
   CHECK(on_all(all));
 }
 
-TEST_CASE("a product over a dimension that both cut alike is a sum of terms") {
+TEST_CASE("a product over a dimension that both cut alike is a sum of terms", "[runtime]") {
   const at::Tensor a = numbers_7x5(3);
   const at::Tensor b = global_of({5, 4}, numbers{4});
   const auto all = in_team<world>([&](const team<world>& t) {
@@ -117,7 +117,7 @@ TEST_CASE("a product over a dimension that both cut alike is a sum of terms") {
   CHECK(on_all(all));
 }
 
-TEST_CASE("backward starts from a scalar of any meaning with the same gradient") {
+TEST_CASE("backward starts from a scalar of any meaning with the same gradient", "[gradient]") {
   const auto all = in_team<world>([](const team<world>& t) {
     return seeded<partition<world, invariant<ox, oy>>>(t) && seeded<partition<world>>(t) &&
            seeded<partition<world, partial<ox, oy>>>(t) && seeded<partition<world, on<ox>, on<oy, 2>>>(t) &&
@@ -127,7 +127,7 @@ TEST_CASE("backward starts from a scalar of any meaning with the same gradient")
   CHECK(on_all(all));
 }
 
-TEST_CASE("value is a number that all workers have alike") {
+TEST_CASE("value is a number that all workers have alike", "[runtime]") {
   const auto all = in_team<world>([](const team<world>& t) {
     const auto s = sum(distribute<cut_xy>(t, numbers_7x5(5)));
     const double a = item(to<partition<world, invariant<ox, oy>>>(s));
@@ -137,7 +137,7 @@ TEST_CASE("value is a number that all workers have alike") {
   CHECK(on_all(all));
 }
 
-TEST_CASE("empty workers hold empty boxes and take part in everything") {
+TEST_CASE("empty workers hold empty boxes and take part in everything", "[runtime]") {
   const auto all = in_team<world>([](const team<world>& t) {
     const at::Tensor one = at::full({1, 5}, 2.0, at::kDouble);  // one row over two, five columns over three
     auto x = distribute<cut_xy>(t, one);
@@ -152,7 +152,7 @@ TEST_CASE("empty workers hold empty boxes and take part in everything") {
   CHECK(on_all(all));
 }
 
-TEST_CASE("take, assume and global are inverse, and equal spellings convert") {
+TEST_CASE("take, assume and global are inverse, and equal spellings convert", "[runtime]") {
   const at::Tensor a = numbers_7x5(6);
   const auto all = in_team<world>([&](const team<world>& t) {
     using spelled = tensor<partition<world, whole, whole, replicate<ox>>, extents_7x5, double>;
@@ -167,7 +167,7 @@ TEST_CASE("take, assume and global are inverse, and equal spellings convert") {
   CHECK(on_all(all));
 }
 
-TEST_CASE("what does not fit a tensor's type is refused on every worker with its code") {
+TEST_CASE("what does not fit a tensor's type is refused on every worker with its code", "[refusal]") {
   const at::Tensor a = numbers_7x5(7);
   CHECK(refusals<world>("tessera.tensor.element", [&](const auto& t) { distribute<cut_xy>(t, a.to(at::kFloat)); }) ==
         6);
@@ -193,7 +193,7 @@ TEST_CASE("what does not fit a tensor's type is refused on every worker with its
                         [&](const auto& t) { cut_xy(distribute<copies>(t, a).dynamic()); }) == 6);
 }
 
-TEST_CASE("errors name the elements that differ") {
+TEST_CASE("errors name the elements that differ", "[refusal]") {
   const auto all = in_team<world>([&](const team<world>& t) {
     try {
       distribute<cut_xy>(t, numbers_7x5(7).to(at::kHalf));
@@ -207,7 +207,7 @@ TEST_CASE("errors name the elements that differ") {
     CHECK(said->find("(expected element double, given element half)") != std::string::npos);
 }
 
-TEST_CASE("a pairing of tensors whose dynamic extents differ names them") {
+TEST_CASE("a pairing of tensors whose dynamic extents differ names them", "[refusal]") {
   using open = tensor<cut_xy::partition_type, shape<tall, dim<5>>, double>;
   const auto pair = [](const team<world>& t) {
     pairing(distribute<open>(t, at::ones({7, 5}, at::kDouble)), distribute<open>(t, at::ones({6, 5}, at::kDouble)));
@@ -215,7 +215,7 @@ TEST_CASE("a pairing of tensors whose dynamic extents differ names them") {
   CHECK(refusals<world>("tessera.shape.extent", pair) == world::value.size());
 }
 
-TEST_CASE("the pairing counts an invariant once and a term where it is") {
+TEST_CASE("the pairing counts an invariant once and a term where it is", "[runtime]") {
   const at::Tensor a = numbers_7x5(8);
   const at::Tensor b = numbers_7x5(9);
   const double wanted = (a * b).sum().item<double>();
@@ -230,7 +230,7 @@ TEST_CASE("the pairing counts an invariant once and a term where it is") {
   CHECK(on_all(all));
 }
 
-TEST_CASE("a number is of the tensor's element, and scales the terms of a sum alone") {
+TEST_CASE("a number is of the tensor's element, and scales the terms of a sum alone", "[refusal][runtime]") {
   const at::Tensor a = numbers_7x5(10);
   const auto all = in_team<world>([&](const team<world>& t) {
     const auto x = distribute<cut_xy>(t, a);
@@ -255,7 +255,7 @@ TEST_CASE("a number is of the tensor's element, and scales the terms of a sum al
         }) == 6);
 }
 
-TEST_CASE("workers that give a dynamic extent different values are told so when the tensor enters") {
+TEST_CASE("workers that give a dynamic extent different values are told so when the tensor enters", "[refusal]") {
   using by_column = tensor<partition<world, whole, blocks<oy>>, extents_7x5, double>;
   const auto uneven = [](const team<world>& t) { return index_t{t.coordinate<ox>() == 0 ? 7 : 6}; };
   CHECK(refusals<world>("tessera.agree.extent",
@@ -270,7 +270,7 @@ TEST_CASE("workers that give a dynamic extent different values are told so when 
         }) == 6);
 }
 
-TEST_CASE("a layout whose lengths are to be learned says nothing of its parts") {
+TEST_CASE("a layout whose lengths are to be learned says nothing of its parts", "[refusal]") {
   using learned_rows = tensor<partition<world, lengths<ox>, whole>, extents_7x5, double>;
   layout x = value_of<learned_rows>.layout;
   x.dims[0].extent = 7;
@@ -289,7 +289,7 @@ TEST_CASE("a layout whose lengths are to be learned says nothing of its parts") 
         }) == 6);
 }
 
-TEST_CASE("every use of a tensor that was moved from is refused") {
+TEST_CASE("every use of a tensor that was moved from is refused", "[refusal]") {
   const at::Tensor a = numbers_7x5(11);
   const auto gone = [](const std::string& wanted, auto&& use) {
     try {
@@ -319,7 +319,7 @@ TEST_CASE("every use of a tensor that was moved from is refused") {
   CHECK(on_all(all));
 }
 
-TEST_CASE("terms of any combine are taken so that they combine to what was given") {
+TEST_CASE("terms of any combine are taken so that they combine to what was given", "[runtime]") {
   const at::Tensor a = -numbers_7x5(12).abs() - 1;
   const auto all = in_team<world>([&](const team<world>& t) {
     const auto whole_again = [&](auto of) {
@@ -334,7 +334,7 @@ TEST_CASE("terms of any combine are taken so that they combine to what was given
   CHECK(on_all(all));
 }
 
-TEST_CASE("random numbers are those of the global index also where a worker holds two intervals") {
+TEST_CASE("random numbers are those of the global index also where a worker holds two intervals", "[runtime]") {
   layout x = value_of<tensor<partition<world, blocks<oy>, whole>, shape_of<7, 5>, double>>.layout;
   x.dims[0].kind = cover::haloed;
   x.dims[0].outputs = 7;

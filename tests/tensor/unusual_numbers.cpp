@@ -234,7 +234,7 @@ std::vector<at::Tensor> unusual() {
 
 }  // namespace
 
-TEST_CASE("every function gives of every element what LibTorch gives of it, or refuses it") {
+TEST_CASE("every function gives of every element what LibTorch gives of it, or refuses it", "[law][refusal][runtime]") {
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
           std::string all;
           std::set<std::string> given_of;
@@ -298,7 +298,8 @@ std::string slopes_otherwise(const team<world>& t, const function_case& f, const
 
 }  // namespace
 
-TEST_CASE("the gradient of every function at zeros, ties, infinities and NaN is LibTorch's, however the tensor lies") {
+TEST_CASE("the gradient of every function at zeros, ties, infinities and NaN is LibTorch's, however the tensor lies",
+          "[law][gradient]") {
   CHECK(worst(in_team<world>([](const team<world>& t) -> std::string {
           std::string all;
           for (const function_case& f : all_functions())
@@ -335,13 +336,14 @@ constexpr bool types_count(tessera::detail::type_list<E...>) {
 
 }  // namespace
 
-TEST_CASE("types know that integers and booleans are counted in int64, and what is asked of bytes is a byte") {
+TEST_CASE("types know that integers and booleans are counted in int64, and what is asked of bytes is a byte",
+          "[plan]") {
   STATIC_REQUIRE(types_count(tessera::detail::element_types{}));
   STATIC_REQUIRE(typed<functions::cast<bfloat16>, bool> == element::bfloat16);
   STATIC_REQUIRE(scalar_type<bfloat16> == at::kBFloat16);
 }
 
-TEST_CASE("terms of what is counted in a wider element are refused, and those of int64 are counted") {
+TEST_CASE("terms of what is counted in a wider element are refused, and those of int64 are counted", "[refusal]") {
   const auto terms = [](const team<world>& t, at::ScalarType e) {
     return distribute(t, lying<whole, whole, partial<ox>>({2, 3}), at::ones({2, 3}, e));
   };

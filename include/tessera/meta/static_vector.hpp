@@ -9,7 +9,7 @@ namespace tessera {
 /// A list of at most `Capacity` items that can be built and compared while compiling.
 ///
 /// Items are zero by default: an array of anything else costs compilers time, and g++ 12 shares its elements between
-/// constant expressions in ways that let one change another (tests/core/constant_laws.cpp holds both worlds against
+/// constant expressions in ways that let one change another (tests/plan/constant_laws.cpp holds both worlds against
 /// each other). Pushing onto a full list is refused; doors that know their number of items refuse earlier, in better
 /// words.
 template <class T, int Capacity>
