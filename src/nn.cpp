@@ -21,3 +21,12 @@
 #include <tessera/nn/parameter/reduce_gradients_impl.hpp>
 #include <tessera/nn/parameter/state_dict_impl.hpp>
 #include <tessera/nn/parameter/state_tensor_impl.hpp>
+
+namespace tessera::nn::engine {
+
+#define TESSERA_HELD(description) \
+  template std::vector<at::Tensor> forward_described<description>(const void*, const call&);
+TESSERA_DESCRIPTIONS(TESSERA_HELD)
+#undef TESSERA_HELD
+
+}  // namespace tessera::nn::engine

@@ -38,14 +38,15 @@ class placed_layer {
  private:
   template <int... Place>
   layer_plan plan_for(std::span<const tensor_value* const> x, indices<Place...>) const {
-    if constexpr (requires { layer.plan(*x[Place]...); }) {
-      layer_plan p = layer.plan(*x[Place]...);
-      for (auto over = over_.rbegin(); over != over_.rend(); ++over) p = stored_as_tiles(p, *over);
-      if (p.why.ok()) p.why = check_parameters(p, x[0]->element);
-      return p;
-    } else {
-      return refused_layer(refusal{code::wrong_number_of_operands, -1, Operands});
-    }
+    if constexpr (requires { layer.plan(*x[Place]...); } && !Described<L>)
+      return stored(layer.plan(*x[Place]...), *x[0]);
+    else if constexpr (requires { plan_of(layer.what(), *x[Place]...); })
+      return stored(plan_described<decltype(layer.what())>(runs.description(), x), *x[0]);
+    else return refused_layer(refusal{code::wrong_number_of_operands, -1, Operands});
+  }
+  layer_plan stored(layer_plan p, const tensor_value& first) const {
+    for (auto over = over_.rbegin(); over != over_.rend(); ++over) p = stored_as_tiles(p, *over);
+    return checked(p, first);
   }
 
   L layer;

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <tessera/operation/plan/layer_plan.hpp>
+
+#include <span>
+#include <type_traits>
+
+namespace tessera {
+
+namespace nn {
+
+template <class Self>
+struct described_layer;
+
+}  // namespace nn
+
+namespace engine {
+
+/// Whether a layer's description says it whole.
+template <class L>
+concept Described = std::is_base_of_v<nn::described_layer<L>, L>;
+
+/// The description of a layer.
+template <Described L>
+inline constexpr auto description_of = L::what();
+template <Described L>
+using description_type = std::remove_const_t<decltype(description_of<L>)>;
+
+/// What a layer plans for operands that only run time has, by its description. The compiled library holds it for each
+/// description of TESSERA_DESCRIPTIONS (operation/layer/descriptions.hpp).
+template <class Description>
+layer_plan plan_described(const void* description, std::span<const tensor_value* const> x) {
+  const Description& what = *static_cast<const Description*>(description);
+  if constexpr (requires { plan_of(what, *x[0]); }) return plan_of(what, *x[0]);
+  else return plan_of(what, *x[0], *x[1], *x[2]);
+}
+
+}  // namespace engine
+}  // namespace tessera
