@@ -15,6 +15,8 @@
 #include <tessera/nn/network/executor_impl.hpp>
 #include <tessera/nn/network/executor_run_impl.hpp>
 #include <tessera/nn/network/observer_impl.hpp>
+#include <tessera/nn/network/placed_layer_impl.hpp>
+#include <tessera/nn/network/program_impl.hpp>
 #include <tessera/nn/parameter/gathered_parameter_impl.hpp>
 #include <tessera/nn/parameter/grad_norm_impl.hpp>
 #include <tessera/nn/parameter/parameter_impl.hpp>

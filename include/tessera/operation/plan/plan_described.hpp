@@ -4,6 +4,7 @@
 
 #include <span>
 #include <type_traits>
+#include <utility>
 
 namespace tessera {
 
@@ -36,4 +37,29 @@ layer_plan plan_described(const void* description, std::span<const tensor_value*
 }
 
 }  // namespace engine
+
+namespace detail {
+
+template <class Layer, class... X>
+concept DescriptionTakes = requires(const Layer& layer, const X&... x) { plan_of(layer.what(), x...); };
+template <class Layer, class... X>
+concept PlansItself = requires(const Layer& layer, const X&... x) { layer.plan(x...); };
+
+template <class Layer, int... Place>
+constexpr bool description_takes(indices<Place...>) {
+  return DescriptionTakes<Layer, decltype((static_cast<void>(Place), std::declval<tensor_value>()))...>;
+}
+template <class Layer, int... Place>
+constexpr bool plans_itself(indices<Place...>) {
+  return PlansItself<Layer, decltype((static_cast<void>(Place), std::declval<tensor_value>()))...>;
+}
+
+/// Whether a layer, a value or a type, takes so many operands: by its description, or by a plan of its own.
+template <class Layer, int Count>
+concept PlansByDescription = description_takes<Layer>(indices_below<Count>{}) &&
+                             (Described<Layer> || !plans_itself<Layer>(indices_below<Count>{}));
+template <class Layer, int Count>
+concept PlansOperands = PlansByDescription<Layer, Count> || plans_itself<Layer>(indices_below<Count>{});
+
+}  // namespace detail
 }  // namespace tessera
