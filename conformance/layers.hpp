@@ -15,7 +15,7 @@ inline link planned(const link::layer& what, const layer_plan& plan) {
 
 /// A layer on one grid: x cut by it.
 inline link contraction_on(const layout& x, const contraction& what) {
-  return planned(what, plan_contraction(x, what));
+  return planned(what, plan_of(what, {x, element::float32}));
 }
 
 /// Stores parameters as a tiling over the axes along which they are used as copies: ZeRO. These axes cut dimension

@@ -16,7 +16,7 @@ inline trial embedding(test_case& c) {
   rows.rows = table[0];
   rows.features = table[1];
   rows.cut_out.push(grid.axes[grid.axes.count - 1].name);
-  const link l = planned(rows, plan_lookup({whole(grid, {table[0]}), element::int64}, rows));
+  const link l = planned(rows, plan_of(rows, {whole(grid, {table[0]}), element::int64}));
   link zero = l;
   store_as_tiling(zero.plan, 0);
   trial t = run_layer(c, l);

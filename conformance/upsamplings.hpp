@@ -59,7 +59,7 @@ inline trial upsample(test_case& c) {
     if (to_size) what.sizes.push(y[d]);
     else what.factors.push(factor);
   }
-  const link l = planned(what, plan_upsampling({x, element::float32}, what));
+  const link l = planned(what, plan_of(what, {x, element::float32}));
   trial t = run_layer(c, l);
   if (to_size) compare(c.given.at("y_global_shape"), extents_of(l.plan.output()), "y_global_shape ", t.mismatches);
   if (!c.derived.is_object()) return t;

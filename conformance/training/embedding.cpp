@@ -50,7 +50,7 @@ task embedding(reading& c) {
       one.element = a.element;
       one.cut_in = axes_that_cut(table, 0, asked);
       one.cut_out = axes_that_cut(table, 1, asked);
-      link l{one, plan_lookup({asked, element::int64}, one)};
+      link l{one, plan_of(one, {asked, element::int64})};
       check(l.plan.why);
       check(check_change(table, l.plan.weight(0)));
       l.plan.store(table, 0);

@@ -38,7 +38,7 @@ std::map<std::string, layout> lying_cut(const serial_layer& l, const std::string
     if (cut == "vocabulary") what.cut_in.push(m.axes[model].name);
     else if (cut == "features") what.cut_out.push(m.axes[model].name);
     else if (cut != "none") throw unbuilt(fmt::format("a table cut '{}'", cut));
-    const layer_plan p = plan_lookup({alike({1}), element::int64}, what);
+    const layer_plan p = plan_of(what, {alike({1}), element::int64});
     check(p.why);
     return {{"weight", p.stored(0)}};
   }

@@ -91,6 +91,10 @@ constexpr kind kind_by_members() {
       requires(const tensor_value& x) {
         T::plan(x);
         T::name;
+      } ||
+      requires(const T& layer, const tensor_value& x) {
+        plan_of(layer.what(), x);
+        T::name;
       })
     return kind::layer;
   else return kind::something_else;

@@ -26,7 +26,7 @@ double distance_of_running(dice& d, const mesh_value& mesh, bool by_sample) {
                       .what()
                 : nn::batch_norm_layer{.momentum = 0.25, .cumulative = cumulative, .affine = affine}.what();
   const layout x = roll_layout(d, mesh, e, {false, true, true, false});
-  const layer_plan p = plan_normalisation({x, element::float64}, what);
+  const layer_plan p = plan_of(what, {x, element::float64});
   if (!p.why.ok()) return 1e300;
   at::Tensor mean = at::zeros({e[1]}, at::kDouble);
   at::Tensor variance = at::ones({e[1]}, at::kDouble);

@@ -100,9 +100,9 @@ TEST_CASE("layers that share one wide halo give what they give with one each", "
       const layer_plan halo = plan_fused_halo(x, steps);
       if (!halo.why.ok()) continue;
       layer_plan plans[3];
-      plans[0] = plan_contraction(halo.output(), convs[0]);
+      plans[0] = plan_of(convs[0], {halo.output(), element::float32});
       if (plans[0].why.ok()) plans[1] = plan_pooling(plans[0].output(), pool);
-      if (plans[0].why.ok() && plans[1].why.ok()) plans[2] = plan_contraction(plans[1].output(), convs[1]);
+      if (plans[0].why.ok() && plans[1].why.ok()) plans[2] = plan_of(convs[1], {plans[1].output(), element::float32});
       bool fits = true;
       for (const layer_plan& p : plans) fits = fits && p.why.ok();
       if (!fits) continue;
@@ -202,7 +202,7 @@ TEST_CASE("batch, height and width cut together, and parts smaller than the kern
     c.out = 3;
     for (int i = 0; i < 2; ++i) c.kernels.push({5, 1, 2, 2, 1});
     layer_case layer;
-    layer.plan = plan_contraction(x, c);
+    layer.plan = plan_of(c, {x, element::float32});
     layer.forward = [c](const team_handle& team, const layer_plan& p, const at::Tensor& in,
                         const std::vector<nn::parameter>& w) {
       return nn::engine::forward_contraction({team, p}, c, in, w);

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 
 namespace tessera::nn {
 
@@ -33,43 +34,25 @@ class layer_table {
   /// gain{}; })`.
   template <class Make>
   void layer(const std::string& name, Make make) {
-    const auto tell = [make, name] { return told(name, [&](const node_options& o) { return operands_of(make(o)); }); };
-    const maker add = [make](const node_options& o, const std::vector<dynamic_flow>& x) {
-      const auto made = make(o);
-      const engine::tiles_over over{o.axes("sharded_over").list(), o.times("gathered")};
-      if (o.has("gathered") && !o.has("sharded_over")) o.here().fault("says gathered without sharded_over");
-      o.refuse_others();
-      const auto placed = [&](const auto&... flows) {
-        if (o.has("shared")) return shared_under(o.here().at("shared").word(), made)(flows...);
-        if (o.has("path")) return under(o.here().at("path").word(), made)(flows...);
-        return tessera::detail::added(made, flows...);
-      };
-      const auto on = [&](const dynamic_flow& first, const auto&... rest) {
-        return first.in->sharded_over(over, [&] { return placed(first, rest...); });
-      };
-      return called(on, made.name, x);
+    using made = std::remove_cvref_t<decltype(make(std::declval<const node_options&>()))>;
+    const auto place = [make](const node_options& o) {
+      return std::make_shared<tessera::detail::placed_layer<made>>(make(o));
     };
-    layers_[name] = {add, tell};
+    add_layer(name, place, operands_of<made>());
   }
   /// Adds a function of one to four flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) {
   /// return x * o.real("by"); })`.
   template <class F>
   void function(const std::string& name, F f) {
-    const auto tell = [f, name] { return told(name, [&](const node_options& o) { return tried(f, o); }); };
-    const maker add = [f, name](const node_options& o, const std::vector<dynamic_flow>& x) {
-      const auto of = [&](const auto&... flows) {
-        if constexpr (std::is_invocable_v<F, const node_options&, decltype(flows)...>) {
-          const dynamic_flow y = f(o, flows...);
-          o.refuse_others();
-          return std::vector{y};
-        } else {
-          throw error(refusal{code::wrong_number_of_operands, least<F>(), sizeof...(flows)}, name);
-          return std::vector<dynamic_flow>();
-        }
-      };
-      return called(of, name.c_str(), x);
+    const auto call = [f](const node_options& o, const std::vector<dynamic_flow>& x) {
+      std::optional<dynamic_flow> y;
+      call_on(f, o, x, y, tessera::detail::indices_below<1>{});
+      call_on(f, o, x, y, tessera::detail::indices_below<2>{});
+      call_on(f, o, x, y, tessera::detail::indices_below<3>{});
+      call_on(f, o, x, y, tessera::detail::indices_below<4>{});
+      return y;
     };
-    functions_[name] = {add, tell};
+    add_function(name, call, flows_of<F>());
   }
 
   /// All that it has, by name: the fields are those that reading asks for.
@@ -97,74 +80,34 @@ class layer_table {
     return n;
   }
   template <class L>
-  static constexpr operand_counts operands_of(const L&) {
+  static constexpr operand_counts operands_of() {
     return counted([]<int... Place>(tessera::detail::indices<Place...>) {
-      return requires(const L& layer, const tensor_value& x) { layer.plan((static_cast<void>(Place), x)...); };
+      return tessera::detail::PlansOperands<L, sizeof...(Place)>;
     });
+  }
+  template <class F, int... Place>
+  static constexpr bool takes(tessera::detail::indices<Place...>) {
+    return std::is_invocable_v<F, const node_options&,
+                               decltype((static_cast<void>(Place), std::declval<const dynamic_flow&>()))...>;
   }
   template <class F>
   static constexpr operand_counts flows_of() {
-    return counted([]<int... Place>(tessera::detail::indices<Place...>) {
-      return std::is_invocable_v<F, const node_options&,
-                                 decltype((static_cast<void>(Place), std::declval<const dynamic_flow&>()))...>;
-    });
+    return counted([](auto places) { return takes<F>(places); });
   }
-  /// The fewest flows that a function takes.
-  template <class F>
-  static constexpr int least() {
-    return flows_of<F>().first;
+  // Calls a function that takes as many flows as there are places, where there are so many.
+  template <class F, int... Place>
+  static void call_on(const F& f, const node_options& o, const std::vector<dynamic_flow>& x,
+                      std::optional<dynamic_flow>& y, tessera::detail::indices<Place...> places) {
+    if constexpr (takes<F>(places))
+      if (x.size() == sizeof...(Place)) y = f(o, x[Place]...);
   }
 
-  /// What `ask(options)` asks for, of whom nothing is said; it gives how many operands there are.
-  template <class Ask>
-  static engine::node_kind told(const std::string& name, const Ask& ask) {
-    engine::node_kind k;
-    k.name = name;
-    const engine::file::json nothing = engine::file::json::object();
-    const mesh_value mesh;
-    engine::file::lists keep;
-    std::tie(k.least, k.most) = ask(node_options(engine::file::place(nothing, name), mesh, keep, &k.fields));
-    return k;
-  }
-  /// A function asks before it is computed: whether its operands fit does not matter.
-  template <class F>
-  static operand_counts tried(const F& f, const node_options& o) {
-    layout any;
-    for (int d = 0; d < 2; ++d) any.dims.push({}), any.dims[d].extent = 2;
-    program p;
-    const dynamic_flow x = p.input({any, element::float32});
-    try {
-      const auto ask = [&]<int... Place>(tessera::detail::indices<Place...>) {
-        static_cast<void>(f(o, (static_cast<void>(Place), x)...));
-      };
-      ask(tessera::detail::indices_below<least<F>()>{});
-    } catch (const std::exception&) {
-    }
-    return flows_of<F>();
-  }
-  static std::vector<engine::node_kind> kinds(const std::map<std::string, entry>& of) {
-    std::vector<engine::node_kind> all;
-    for (const auto& one : of) all.push_back(one.second.tell());
-    return all;
-  }
-  static std::vector<dynamic_flow> listed(std::vector<dynamic_flow> all) { return all; }
-  static std::vector<dynamic_flow> listed(const dynamic_flow& y) { return {y}; }
-  template <class... F>
-  static std::vector<dynamic_flow> listed(const flows<F...>& all) {
-    return [&]<int... Place>(tessera::detail::indices<Place...>) {
-      return std::vector<dynamic_flow>{get<Place>(all)...};
-    }(tessera::detail::indices_below<sizeof...(F)>{});
-  }
-  template <class On>
-  static std::vector<dynamic_flow> called(const On& on, const char* name, const std::vector<dynamic_flow>& x) {
-    switch (x.size()) {
-      case 1: return listed(on(x[0]));
-      case 2: return listed(on(x[0], x[1]));
-      case 3: return listed(on(x[0], x[1], x[2]));
-      case 4: return listed(on(x[0], x[1], x[2], x[3]));
-      default: throw error(refusal{code::wrong_number_of_operands, -1, x.size()}, name);
-    }
-  }
+  using placing = std::function<std::shared_ptr<tessera::detail::placed_node>(const node_options&)>;
+  using calling = std::function<std::optional<dynamic_flow>(const node_options&, const std::vector<dynamic_flow>&)>;
+  void add_layer(const std::string& name, const placing& place, operand_counts operands);
+  void add_function(const std::string& name, const calling& call, operand_counts operands);
+
+  static std::vector<engine::node_kind> kinds(const std::map<std::string, entry>& of);
 
   std::map<std::string, entry> layers_;
   std::map<std::string, entry> functions_;

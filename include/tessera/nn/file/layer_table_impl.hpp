@@ -5,6 +5,7 @@
 #include <tessera/nn/layer/losses.hpp>
 
 #include <optional>
+#include <tuple>
 
 namespace tessera::detail {
 
@@ -43,6 +44,27 @@ loss_in_file<Of, Least, Most, Number> loss_in(Number number) {
 }  // namespace tessera::detail
 
 namespace tessera::nn {
+
+namespace engine {
+
+inline void check_count(std::size_t operands, const char* name) {
+  if (operands < 1 || operands > 4) throw error(refusal{code::wrong_number_of_operands, -1, operands}, name);
+}
+
+/// What `ask(options)` asks for, of whom nothing is said.
+template <class Ask>
+node_kind told(const std::string& name, std::pair<int, int> operands, const Ask& ask) {
+  node_kind k;
+  k.name = name;
+  std::tie(k.least, k.most) = operands;
+  const file::json nothing = file::json::object();
+  const mesh_value mesh;
+  file::lists keep;
+  static_cast<void>(ask(node_options(file::place(nothing, name), mesh, keep, &k.fields)));
+  return k;
+}
+
+}  // namespace engine
 
 TESSERA_INLINE layer_table::layer_table() {
   using options = const node_options&;
@@ -280,6 +302,56 @@ TESSERA_INLINE layer_table::layer_table() {
              n.re = o.real("label_smoothing", 0);
              return n;
            }));
+}
+
+TESSERA_INLINE void layer_table::add_layer(const std::string& name, const placing& place, operand_counts operands) {
+  const maker add = [place](const node_options& o, const std::vector<dynamic_flow>& x) {
+    const std::shared_ptr<tessera::detail::placed_node> layer = place(o);
+    const engine::tiles_over over{o.axes("sharded_over").list(), o.times("gathered")};
+    if (o.has("gathered") && !o.has("sharded_over")) o.here().fault("says gathered without sharded_over");
+    o.refuse_others();
+    engine::check_count(x.size(), layer->facts.name);
+    program& p = *x[0].in;
+    return p.sharded_over(over, [&] {
+      const bool shared = o.has("shared");
+      if (!shared && !o.has("path")) return p.add(layer, !layer->facts.only_here, x);
+      const auto back = p.enter(o.here().at(shared ? "shared" : "path").word(), shared);
+      const std::vector<dynamic_flow> y = p.add(layer, false, x);
+      p.leave(back);
+      return y;
+    });
+  };
+  const auto tell = [place, operands, name] { return engine::told(name, operands, place); };
+  layers_[name] = {add, tell};
+}
+
+TESSERA_INLINE void layer_table::add_function(const std::string& name, const calling& call, operand_counts operands) {
+  const maker add = [call, operands, name](const node_options& o, const std::vector<dynamic_flow>& x) {
+    engine::check_count(x.size(), name.c_str());
+    const std::optional<dynamic_flow> y = call(o, x);
+    if (!y) throw error(refusal{code::wrong_number_of_operands, operands.first, x.size()}, name);
+    o.refuse_others();
+    return std::vector{*y};
+  };
+  // A function asks before it is computed: whether its operands fit does not matter.
+  const auto ask = [call, operands](const node_options& o) {
+    layout any;
+    for (int d = 0; d < 2; ++d) any.dims.push({}), any.dims[d].extent = 2;
+    program p;
+    const std::vector<dynamic_flow> x(static_cast<std::size_t>(operands.first), p.input({any, element::float32}));
+    try {
+      static_cast<void>(call(o, x));
+    } catch (const std::exception&) {
+    }
+  };
+  const auto tell = [ask, operands, name] { return engine::told(name, operands, ask); };
+  functions_[name] = {add, tell};
+}
+
+TESSERA_INLINE std::vector<engine::node_kind> layer_table::kinds(const std::map<std::string, entry>& of) {
+  std::vector<engine::node_kind> all;
+  for (const auto& one : of) all.push_back(one.second.tell());
+  return all;
 }
 
 TESSERA_INLINE std::vector<dynamic_flow> layer_table::add(const node_options& o,

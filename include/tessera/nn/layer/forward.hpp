@@ -7,11 +7,8 @@
 #include <tessera/nn/layer/pooling.hpp>
 #include <tessera/nn/layer/projection.hpp>
 #include <tessera/operation/function/function_layer.hpp>
-#include <tessera/operation/layer/cast.hpp>
+#include <tessera/operation/layer/descriptions.hpp>
 #include <tessera/operation/layer/free_weight.hpp>
-#include <tessera/operation/layer/pixel_shuffle.hpp>
-#include <tessera/operation/layer/prelu.hpp>
-#include <tessera/operation/layer/unfold.hpp>
 #include <tessera/tensor/functions.hpp>
 
 namespace tessera::nn {
@@ -123,6 +120,22 @@ at::Tensor forward(const call& c, const tessera::detail::held_function<F, Operan
 
 namespace engine {
 
+inline std::vector<at::Tensor> listed(at::Tensor y) { return {std::move(y)}; }
+inline std::vector<at::Tensor> listed(std::vector<at::Tensor> all) { return all; }
+
+/// What a layer computes by its description. The compiled library holds it for each of TESSERA_DESCRIPTIONS.
+template <class Description>
+std::vector<at::Tensor> forward_described(const void* description, const call& c) {
+  return listed(nn::forward(c, *static_cast<const Description*>(description)));
+}
+
+#ifdef TESSERA_COMPILED
+#define TESSERA_HELD(description) \
+  extern template std::vector<at::Tensor> forward_described<description>(const void*, const call&);
+TESSERA_DESCRIPTIONS(TESSERA_HELD)
+#undef TESSERA_HELD
+#endif
+
 /// What a layer computes, as run time keeps it: the value of its family, or a layer with a forward of its own.
 template <class L>
 class running_layer {
@@ -135,15 +148,14 @@ class running_layer {
  public:
   explicit running_layer(const L& layer) : value_(kept(layer)) {}
 
+  const void* description() const { return &value_; }
+
   std::vector<at::Tensor> operator()(const call& c) const {
     if constexpr (has_forward) return listed(value_.forward(c));
-    else return listed(nn::forward(c, value_));
+    else return forward_described<decltype(kept(std::declval<const L&>()))>(&value_, c);
   }
 
  private:
-  static std::vector<at::Tensor> listed(at::Tensor y) { return {std::move(y)}; }
-  static std::vector<at::Tensor> listed(std::vector<at::Tensor> all) { return all; }
-
   decltype(kept(std::declval<const L&>())) value_;
 };
 

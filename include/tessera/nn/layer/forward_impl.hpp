@@ -201,3 +201,14 @@ TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropping& what) {
 }
 
 }  // namespace tessera::nn::engine
+
+#ifdef TESSERA_COMPILED
+namespace tessera::nn::engine {
+
+#define TESSERA_HELD(description) \
+  template std::vector<at::Tensor> forward_described<description>(const void*, const call&);
+TESSERA_DESCRIPTIONS(TESSERA_HELD)
+#undef TESSERA_HELD
+
+}  // namespace tessera::nn::engine
+#endif

@@ -27,6 +27,11 @@ struct running {
     }
     static constexpr fact value{facts_of<applied<L, In...>>, &plan_for, &forward};
   };
+  template <Described L, class... In>
+  struct noted<applied<L, In...>> {
+    static constexpr nn::engine::node_record value{facts_of<applied<L, In...>>, &plan_described<description_type<L>>,
+                                                   &nn::engine::forward_described<description_type<L>>};
+  };
   template <class On>
   static constexpr const fact* fact_of() {
     return &noted<On>::value;

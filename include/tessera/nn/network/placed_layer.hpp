@@ -8,50 +8,69 @@
 
 namespace tessera::detail {
 
-/// A layer as a value, at its place in a program, with what comes in there, and the axes that its parameters are stored
-/// over.
-template <class L, int Operands>
-class placed_layer {
+/// A layer as a value, at its place in a program.
+class placed_node {
  public:
-  placed_layer(const L& l, std::vector<tensor_value> x, const std::vector<tiles_over>& over)
-      : layer(l), operands(std::move(x)), over_(over), runs(layer) {
-    facts.name = layer.name;
-    facts.only_here = requires { L::only_here; };
-    facts.planned = [](const void* self) { return static_cast<const placed_layer*>(self)->plan(); };
-    for (const tensor_value& one : operands) facts.elements.push(one.element);
-    facts.layer = this;
-    facts.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {
-      return static_cast<const placed_layer*>(self)->plan_for(at_hand, indices_below<Operands>{});
-    };
-    facts.run = [](const void* self, const nn::call& c) { return static_cast<const placed_layer*>(self)->runs(c); };
-  }
-  placed_layer(const placed_layer&) = delete;
+  placed_node(const placed_node&) = delete;
+  virtual ~placed_node() = default;
+
+  /// Stands where these operands come in, its parameters stored over axes, the outermost first.
+  void stand(std::vector<tensor_value> operands, std::vector<tiles_over> over);
 
   nn::engine::node_record facts;
+  int results = 1;
 
-  layer_plan plan() const {
-    std::vector<const tensor_value*> x;
-    for (const tensor_value& one : operands) x.push_back(&one);
-    return plan_for(x, indices_below<Operands>{});
-  }
+  layer_plan plan() const;
+  layer_plan plan_for(std::span<const tensor_value* const> x) const;
+
+ protected:
+  placed_node(const char* name, bool only_here, int given);
 
  private:
+  /// The plan before its parameters are stored as tiles.
+  virtual layer_plan plan_in_use(std::span<const tensor_value* const> x) const = 0;
+  virtual std::vector<at::Tensor> forward(const nn::call& c) const = 0;
+
+  std::vector<tensor_value> operands_;
+  std::vector<tiles_over> over_;
+};
+
+/// What the layer itself says.
+template <class L>
+class placed_layer final : public placed_node {
+ public:
+  explicit placed_layer(const L& l) : placed_node(l.name, is_only_here<L>, results_said<L>()), layer_(l), runs_(l) {}
+
+ private:
+  layer_plan plan_in_use(std::span<const tensor_value* const> x) const override {
+    layer_plan p;
+    const bool fits = plan_of_count(p, x, indices_below<1>{}) || plan_of_count(p, x, indices_below<2>{}) ||
+                      plan_of_count(p, x, indices_below<3>{}) || plan_of_count(p, x, indices_below<4>{});
+    return fits ? p : refused_layer(refusal{code::wrong_number_of_operands, -1, x.size()});
+  }
+  // Plans where there are as many operands as places, and the layer takes so many.
   template <int... Place>
-  layer_plan plan_for(std::span<const tensor_value* const> x, indices<Place...>) const {
-    if constexpr (requires { layer.plan(*x[Place]...); }) {
-      layer_plan p = layer.plan(*x[Place]...);
-      for (auto over = over_.rbegin(); over != over_.rend(); ++over) p = stored_as_tiles(p, *over);
-      if (p.why.ok()) p.why = check_parameters(p, x[0]->element);
-      return p;
+  bool plan_of_count(layer_plan& p, std::span<const tensor_value* const> x, indices<Place...>) const {
+    if constexpr (PlansByDescription<L, sizeof...(Place)>) {
+      if (x.size() != sizeof...(Place)) return false;
+      p = plan_described<std::remove_cvref_t<decltype(layer_.what())>>(runs_.description(), x);
+      return true;
+    } else if constexpr (requires { layer_.plan(*x[Place]...); }) {
+      if (x.size() != sizeof...(Place)) return false;
+      p = layer_.plan(*x[Place]...);
+      return true;
     } else {
-      return refused_layer(refusal{code::wrong_number_of_operands, -1, Operands});
+      return false;
     }
   }
+  std::vector<at::Tensor> forward(const nn::call& c) const override { return runs_(c); }
 
-  L layer;
-  std::vector<tensor_value> operands;
-  std::vector<tiles_over> over_;  // the outermost first
-  nn::engine::running_layer<L> runs;
+  L layer_;
+  nn::engine::running_layer<L> runs_;
 };
 
 }  // namespace tessera::detail
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/network/placed_layer_impl.hpp>
+#endif

@@ -50,21 +50,13 @@ class program {
   program& operator=(const program&) = delete;
 
   /// An input like this tensor; its extents may be dynamic.
-  dynamic_flow input(const tensor_value& x, std::string name = {}) {
-    tessera::engine::check(tessera::engine::check(x.layout), "an input");
-    kept_->inputs.push_back({std::move(name), x});
-    return {this, {-1, static_cast<int>(kept_->inputs.size()) - 1}};
-  }
+  dynamic_flow input(const tensor_value& x, std::string name = {});
   template <TensorType T>
   dynamic_flow input(std::string name = {}) {
     return input(tessera::value_of<T>, std::move(name));
   }
   /// What the network gives, one after the other.
-  void output(const dynamic_flow& y, std::string name = {}) {
-    const tensor_value& is = value_of(y);
-    kept_->ends.push_back({std::move(name), is});
-    kept_->outputs.push_back(y.from);
-  }
+  void output(const dynamic_flow& y, std::string name = {});
   template <class... F>
   void output(const flows<F...>& all) {
     output(all, tessera::detail::indices_below<sizeof...(F)>{});
@@ -78,20 +70,18 @@ class program {
   const std::vector<engine::program_end>& outputs() const { return kept_->ends; }
 
   /// The tensor that a flow stands for.
-  const tensor_value& value_of(const dynamic_flow& x) const {
-    own(x);
-    return x.from.node < 0
-               ? kept_->inputs[static_cast<std::size_t>(x.from.place)].is
-               : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.place)];
-  }
+  const tensor_value& value_of(const dynamic_flow& x) const;
 
   // What flows ask of their program.
   template <class L, class... F>
   auto add(const L& layer, bool numbered, const F&... x) {
     constexpr int results = tessera::detail::results_said<L>();
-    const int node = add_node(layer, numbered, results, x...);
+    const int node = add_node(std::make_shared<tessera::detail::placed_layer<L>>(layer), numbered, {x...});
     return flows_of(node, tessera::detail::indices_below<results>{});
   }
+  /// The same of a layer and operands that only run time knows.
+  std::vector<dynamic_flow> add(const std::shared_ptr<tessera::detail::placed_node>& layer, bool numbered,
+                                const std::vector<dynamic_flow>& x);
   /// Runs `f`, which adds to the program; where it throws nothing of it stays.
   template <class F>
   auto whole(const F& f) {
@@ -146,12 +136,7 @@ class program {
     writes_.leave(back);
   }
   /// Throws a refusal of what comes next.
-  void refuse(const refusal& why, const char* name) const {
-    if (why.ok()) return;
-    const auto here = writes_.here();
-    tessera::engine::check(
-        why, tessera::detail::layer_at(tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), name));
-  }
+  void refuse(const refusal& why, const char* name) const;
 
   /// The program as an executor takes it, and what owns it.
   struct finished {
@@ -160,18 +145,7 @@ class program {
     std::vector<engine::program_end> inputs;
     std::vector<engine::program_end> outputs;
   };
-  finished finish() const {
-    if (kept_->outputs.empty()) throw error(refusal{code::program_without_output});
-    const auto own = std::make_shared<parts>(*kept_);
-    own->values.resize(static_cast<std::size_t>(writes_.value_count));
-    own->values.insert(own->values.end(), own->outputs.begin(), own->outputs.end());
-    return {own,
-            {own->nodes.data(), writes_.node_count, own->values.data(), writes_.value_count,
-             static_cast<int>(own->outputs.size()), own->scopes.data(), static_cast<int>(own->inputs.size()),
-             own->recomputed.data(), writes_.recomputed_count},
-            own->inputs,
-            own->ends};
-  }
+  finished finish() const;
 
  private:
   struct parts {
@@ -200,28 +174,10 @@ class program {
     else return flows(dynamic_flow{this, {node, Place}}...);
   }
 
-  void make_room(std::size_t operands) {
-    kept_->nodes.resize(static_cast<std::size_t>(writes_.node_count) + 1);
-    kept_->values.resize(static_cast<std::size_t>(writes_.value_count) + operands);
-    kept_->scopes.resize(static_cast<std::size_t>(writes_.scope_count) + 1);
-    kept_->recomputed.resize(static_cast<std::size_t>(writes_.recomputed_count) + 1);
-    writes_.go_on_in(kept_->nodes.data(), kept_->values.data(), kept_->scopes.data(), kept_->recomputed.data());
-  }
+  void make_room(std::size_t operands);
 
-  template <class L, class... F>
-  int add_node(const L& layer, bool numbered, int results, const F&... x) {
-    const auto placed = std::make_shared<const tessera::detail::placed_layer<L, sizeof...(F)>>(
-        layer, std::vector<tensor_value>{value_of(x)...}, over_);
-    const layer_plan p = placed->plan();
-    refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why,
-           layer.name);
-    std::vector<tensor_value> y;
-    for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, placed->facts.elements[0])});
-    make_room(sizeof...(F));
-    kept_->facts.emplace_back(placed, &placed->facts);
-    kept_->results.push_back(std::move(y));
-    return writes_.add(&placed->facts, {x.from...}, results, numbered);
-  }
+  int add_node(const std::shared_ptr<tessera::detail::placed_node>& placed, bool numbered,
+               const std::vector<dynamic_flow>& x);
 
   std::shared_ptr<parts> kept_ = std::make_shared<parts>();
   tessera::detail::recorder<engine::node_record> writes_;
@@ -272,18 +228,13 @@ class dynamic_network : public engine::executor {
   dynamic_network(const dynamic_network& other, copying how)
       : engine::executor(other, how), inputs_(other.inputs_), outputs_(other.outputs_) {}
 
-  std::vector<tensor<dyn>> called(std::span<const tensor<dyn>> x, call_site at) const {
-    if (x.size() != inputs_.size())
-      throw error(refusal{code::wrong_number_of_operands, inputs_.size(), x.size()}, team()->label());
-    std::vector<const tensor<dyn>*> all;
-    for (const tensor<dyn>& one : x) {
-      engine::check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()].is), *one.team());
-      all.push_back(&one);
-    }
-    return forward(all, at);
-  }
+  std::vector<tensor<dyn>> called(std::span<const tensor<dyn>> x, call_site at) const;
 
   std::vector<engine::program_end> inputs_, outputs_;
 };
 
 }  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/network/program_impl.hpp>
+#endif

@@ -29,6 +29,7 @@ struct function_layer {
   static constexpr bool only_here = true;
   static constexpr function_layer what() { return {}; }
   template <class... Values>
+    requires(sizeof...(Values) == Operands)
   static constexpr layer_plan plan(const Values&... x) {
     return plan_function(F{}, x...);
   }
@@ -43,6 +44,7 @@ struct held_function {
 
   held_function what() const { return *this; }
   template <class... Values>
+    requires(sizeof...(Values) == Operands)
   layer_plan plan(const Values&... x) const {
     return plan_function(f, x...);
   }

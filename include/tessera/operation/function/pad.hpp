@@ -20,12 +20,12 @@ struct pad : engine::function {
   constexpr engine::function_value on(const tensor_value& x) const {
     const refusal why = engine::first_of(engine::check_number(Of, n, x.element), widths_fit(x.layout));
     if (!why.ok()) return {{}, why};
-    const layer_plan p = engine::plan_widened(x.layout, widths(x.layout));
+    const layer_plan p = engine::plan_of(widths(x.layout), x);
     return {{p.why.ok() ? p.output() : layout(), x.element},
             engine::first_of(p.why, engine::plan_elementwise(x.layout).why)};
   }
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {
-    const layer_plan p = engine::plan_widened(x.layout, widths(x.layout));
+    const layer_plan p = engine::plan_of(widths(x.layout), x);
     engine::exchange_values all = engine::no_items<engine::exchange_value, 4>;
     all.push({p.given(), p.used(), x.element});
     return all;

@@ -29,8 +29,8 @@ constexpr upsampling covering(const per_dimension& sizes) {
 namespace engine {
 
 /// Plans an adaptive maximum: the windows are those of the mean (`interpolation::area`).
-constexpr layer_plan plan_adaptive_maximum(const tensor_value& x, const adaptive_maximum& what) {
-  layer_plan p = plan_upsampling(x, what.covers, linearity::nonlinear);
+constexpr layer_plan plan_of(const adaptive_maximum& what, const tensor_value& x) {
+  layer_plan p = plan_of(what.covers, x, linearity::nonlinear);
   if (p.why.ok()) p.make(p.raw(), element::int64);  // where each maximum is
   return p;
 }
@@ -42,18 +42,16 @@ namespace nn {
 /// The dimensions behind the first two pooled to so many elements each, y the mean of [⌊y·n/m⌋, ⌈(y + 1)·n/m⌉):
 /// `adaptive_avg_pool<4, 4>`.
 template <index_t... Extents>
-struct adaptive_avg_pool : layer<adaptive_avg_pool<Extents...>> {
+struct adaptive_avg_pool : described_layer<adaptive_avg_pool<Extents...>> {
   static constexpr const char* name = "adaptive_avg_pool";
   static constexpr engine::upsampling what() { return tessera::detail::covering({Extents...}); }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_upsampling(x, what()); }
 };
 
 /// The same of maxima; `with_indices` says where they lie.
 template <index_t... Extents>
-struct adaptive_max_pool : layer<adaptive_max_pool<Extents...>> {
+struct adaptive_max_pool : described_layer<adaptive_max_pool<Extents...>> {
   static constexpr const char* name = "adaptive_max_pool";
   static constexpr engine::adaptive_maximum what() { return {tessera::detail::covering({Extents...})}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_adaptive_maximum(x, what()); }
 };
 
 /// `adaptive_avg_pool` as a value: `adaptive_avg_pool_layer{.sizes = {4, 4}}`.
@@ -62,7 +60,6 @@ struct adaptive_avg_pool_layer {
   engine::per_dimension sizes{};
 
   constexpr engine::upsampling what() const { return tessera::detail::covering(sizes); }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_upsampling(x, what()); }
 };
 
 /// `adaptive_max_pool` as a value.
@@ -71,7 +68,6 @@ struct adaptive_max_pool_layer {
   engine::per_dimension sizes{};
 
   constexpr engine::adaptive_maximum what() const { return {tessera::detail::covering(sizes)}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_adaptive_maximum(x, what()); }
 };
 
 }  // namespace nn

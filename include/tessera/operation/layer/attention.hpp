@@ -36,8 +36,8 @@ namespace engine {
 
 /// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e]: the result is [n…, t, g
 /// · r · e], and a cut of the heads g is one in grains. Samples and heads may be cut, alike; the sequence is whole.
-constexpr layer_plan plan_attention(const tensor_value& q, const tensor_value& k, const tensor_value& v,
-                                    const attending& what) {
+constexpr layer_plan plan_of(const attending& what, const tensor_value& q, const tensor_value& k,
+                             const tensor_value& v) {
   if (!what.why.ok()) return refused_layer(what.why);
   const int batch = q.layout.dims.count - 4;
   if (batch < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
@@ -84,7 +84,7 @@ namespace nn {
 ///
 /// Options: `causal`.
 template <class... Options>
-struct attention : layer<attention<Options...>> {
+struct attention : described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
   static constexpr engine::option_set takes{engine::topic::causal};
   static constexpr engine::attending what() {
@@ -93,7 +93,7 @@ struct attention : layer<attention<Options...>> {
   }
   static constexpr bool only_here = true;  ///< a function of the serial model: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) {
-    return engine::plan_attention(q, k, v, what());
+    return plan_of(what(), q, k, v);
   }
 };
 

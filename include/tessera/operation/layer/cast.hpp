@@ -13,7 +13,7 @@ struct casting {
 };
 
 /// Plans a change of element: no terms pass it, since a sum of rounded ones is rounded otherwise.
-constexpr layer_plan plan_cast(const tensor_value& x, const casting& what) {
+constexpr layer_plan plan_of(const casting& what, const tensor_value& x) {
   const bool fits = has_cotangent(what.element) && (!is_complex(x.element) || is_complex(what.element));
   layer_plan p;
   p.take(x.layout);
@@ -31,13 +31,12 @@ namespace nn {
 /// x rounded to an element, its gradient to that of x: `cast<bfloat16>`. What follows computes in it;
 /// `weights_as<float>` says that a layer's weights are stored wider.
 template <class Element = void>
-struct cast : layer<cast<Element>> {
+struct cast : described_layer<cast<Element>> {
   static constexpr const char* name = "cast";
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
   static constexpr engine::casting what() {
     return {engine::element_of<Element>, tessera::detail::check_kinds<kind::layer, kind::element, Element>()};
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_cast(x, what()); }
 };
 
 }  // namespace nn

@@ -61,7 +61,8 @@ namespace engine {
 /// that cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering.
 /// So is, for each cut dimension of a transposed convolution, whether a halo of the input comes or the result's terms
 /// are added; ties go to the halo.
-constexpr layer_plan plan_contraction(const layout& x, const contraction& what, element e = element::float32) {
+constexpr layer_plan plan_of(const contraction& what, const tensor_value& in) {
+  const layout& x = in.layout;
   layer_plan refused;
   refused.why = what.why;
   if (!refused.why.ok()) return refused;
@@ -95,7 +96,7 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& what, 
   }
   const layout sample = detail::of_one_sample(x, feature);
   return detail::contraction_form(x, what).plan(
-      detail::cheapest(detail::contraction_form(sample, what), what, e, shared));
+      detail::cheapest(detail::contraction_form(sample, what), what, in.element, shared));
 }
 
 }  // namespace engine

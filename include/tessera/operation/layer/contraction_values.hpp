@@ -61,9 +61,6 @@ struct linear_layer {
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const {
-    return engine::plan_contraction(x.layout, what(), x.element);
-  }
 };
 
 /// `experts` as a value: `experts_layer{.experts = 8, .out = 64}`.
@@ -84,9 +81,6 @@ struct experts_layer {
         linear_layer{out, bias, cut_out, cut_in, output_as, grain_out, weights_as, round_terms}.what();
     c.divide_among(experts);
     return c;
-  }
-  constexpr layer_plan plan(const tensor_value& x) const {
-    return engine::plan_contraction(x.layout, what(), x.element);
   }
 };
 
@@ -116,9 +110,6 @@ struct conv_layer {
     if (padding_same) c.keep_extents();
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
-  }
-  constexpr layer_plan plan(const tensor_value& x) const {
-    return engine::plan_contraction(x.layout, what(), x.element);
   }
 };
 
@@ -154,9 +145,6 @@ struct conv_transpose_layer {
     }
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
-  }
-  constexpr layer_plan plan(const tensor_value& x) const {
-    return engine::plan_contraction(x.layout, what(), x.element);
   }
 };
 

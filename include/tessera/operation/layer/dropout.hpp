@@ -48,7 +48,6 @@ struct dropout_layer {
   bool alpha = false;
 
   constexpr engine::dropping what() const { return {probability, channelwise, alpha, {}}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_dropout(x, what()); }
 };
 
 /// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al.
@@ -57,7 +56,7 @@ struct dropout_layer {
 ///
 /// Options: `probability<n, d>` (1/2), `channelwise`, `alpha`.
 template <class... Options>
-struct dropout : layer<dropout<Options...>> {
+struct dropout : described_layer<dropout<Options...>> {
   static constexpr const char* name = "dropout";
   static constexpr engine::option_set takes{engine::topic::probability, engine::topic::channelwise,
                                             engine::topic::alpha};
@@ -68,7 +67,6 @@ struct dropout : layer<dropout<Options...>> {
     o.drop.why = o.weights.why;
     return o.drop;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_dropout(x, what()); }
 };
 
 }  // namespace nn

@@ -49,7 +49,7 @@ namespace engine {
 /// Where rows are cut each worker looks up those that it has, and the results are terms of a sum. Unless it is said
 /// otherwise a result lies as the indices do, its features cut as the weight's. Where rows are counted the counts of
 /// all workers are summed, and norms of cut rows too.
-constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& what) {
+constexpr layer_plan plan_of(const lookup& what, const tensor_value& x) {
   if (const refusal why = first_of(what.why, what.check(), check_gradient(what.element)); !why.ok())
     return refused_layer(why);
   if (x.element != element::int64 && x.element != element::int32)
@@ -187,7 +187,8 @@ namespace nn {
 /// Options: `cut_out<axes…>` cuts the features, `cut_in<axes…>` the rows, `output_as<partition>`, `weights_as<element>`
 /// (float unless said), `padding_idx<index>`, `max_norm<n, d>` with `norm_type<n, d>`, `scale_grad_by_freq`, `frozen`.
 template <index_t Rows, index_t Features, class... Options>
-struct embedding : layer<embedding<Rows, Features, Options...>>, tessera::detail::mesh_of_options<Options...> {
+struct embedding : described_layer<embedding<Rows, Features, Options...>>,
+                   tessera::detail::mesh_of_options<Options...> {
   static constexpr const char* name = "embedding";
   static constexpr engine::option_set takes{
       engine::topic::cut_out,     engine::topic::cut_in,   engine::topic::output,    engine::topic::weights,
@@ -207,7 +208,6 @@ struct embedding : layer<embedding<Rows, Features, Options...>>, tessera::detail
     l.why = c.why;
     return l;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_lookup(x, what()); }
 };
 
 }  // namespace nn

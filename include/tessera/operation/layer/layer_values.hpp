@@ -37,7 +37,6 @@ struct max_pool_layer {
     if (p.why.ok()) p.kernels = k.list();
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_maximum(x, what()); }
 };
 
 /// `avg_pool` as a value.
@@ -59,7 +58,6 @@ struct avg_pool_layer {
     if (divisor < 0) p.why = engine::first_of(p.why, refusal{code::divisor_not_positive, divisor});
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_average(x, what()); }
 };
 
 /// `upsample` as a value: `upsample_layer{.factors = {1.5, 2}, .mode = interpolation::linear}`, or with `.sizes`.
@@ -84,7 +82,6 @@ struct upsample_layer {
     for (int i = 0; i < sizes.count(); ++i) u.sizes.push(sizes[i]);
     return u;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_upsampling(x, what()); }
 };
 
 /// `pad` as a value: widths before and after each of the last dimensions, in order.
@@ -95,15 +92,11 @@ struct pad_layer {
 
   constexpr engine::widening what() const {
     engine::widening w;
-    for (int i = 0; i + 1 < widths.count(); i += 2)
+    if (widths.count() % 2 != 0) w.why = refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()};
+    w.why = engine::first_of(w.why, padding_mode.check(widths.count() / 2));
+    for (int i = 0; i + 1 < widths.count() && w.why.ok(); i += 2)
       w.widths.push(engine::widened(widths[i], widths[i + 1], padding_mode.at(i / 2)));
     return w;
-  }
-  constexpr layer_plan plan(const tensor_value& x) const {
-    if (widths.count() % 2 != 0)
-      return engine::refused_layer(refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()});
-    if (const refusal r = padding_mode.check(widths.count() / 2); !r.ok()) return engine::refused_layer(r);
-    return engine::plan_widened(x.layout, what());
   }
 };
 
@@ -115,7 +108,6 @@ struct slice_layer {
   index_t end = 0;
 
   constexpr engine::slicing what() const { return {dimension, begin, end}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_slice(x.layout, what()); }
 };
 
 /// `repartition` as a value: the partition of a layout, whatever its extents.
@@ -169,7 +161,6 @@ struct embedding_layer {
             output_as.as(), padding_idx, max_norm,   norm_type,      scale_grad_by_freq, frozen,
             sparse};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_lookup(x, what()); }
 };
 
 /// `heads` as a value.
@@ -190,7 +181,6 @@ struct heads_layer {
     tessera::detail::store_as(p, weights_as);
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_projection(x.layout, what()); }
 };
 
 /// `gated` as a value.
@@ -209,7 +199,6 @@ struct gated_layer {
     tessera::detail::store_as(p, weights_as);
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_projection(x.layout, what()); }
 };
 
 /// `gated_experts` as a value.
@@ -229,7 +218,6 @@ struct gated_experts_layer {
     tessera::detail::store_as(p, weights_as);
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_projection(x.layout, what()); }
 };
 
 /// `cast` as a value.
@@ -239,7 +227,6 @@ struct cast_layer {
   element to = element::float32;
 
   constexpr engine::casting what() const { return {to}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_cast(x, what()); }
 };
 
 }  // namespace nn

@@ -19,7 +19,7 @@ namespace nn {
 /// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`,
 /// `no_bias`, `weights_as<element>`, `round_terms`.
 template <index_t Out, class... Options>
-struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
+struct linear : described_layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
   static constexpr engine::option_set takes{engine::topic::cut_out, engine::topic::cut_in,  engine::topic::output,
                                             engine::topic::bias,    engine::topic::weights, engine::topic::terms};
@@ -27,9 +27,6 @@ struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options.
     engine::contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
     return c;
-  }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    return engine::plan_contraction(x.layout, what(), x.element);
   }
 };
 
@@ -39,7 +36,7 @@ struct linear : layer<linear<Out, Options...>>, detail::mesh_of_options<Options.
 ///
 /// Options: those of `linear`.
 template <index_t Experts, index_t Out, class... Options>
-struct experts : layer<experts<Experts, Out, Options...>>, detail::mesh_of_options<Options...> {
+struct experts : described_layer<experts<Experts, Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "experts";
   static constexpr engine::option_set takes = linear<Out>::takes;
   static constexpr engine::contraction what() {
@@ -48,9 +45,6 @@ struct experts : layer<experts<Experts, Out, Options...>>, detail::mesh_of_optio
     c.divide_among(Experts);
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    return engine::plan_contraction(x.layout, what(), x.element);
-  }
 };
 
 /// y[n, o, …] = b[o] + Σ x[n, i, stride·… + dilation·k − padding] w[o, i, k] over a kernel of 1 to 3 dimensions.
@@ -58,7 +52,7 @@ struct experts : layer<experts<Experts, Out, Options...>>, detail::mesh_of_optio
 /// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `padding_same`, `padding_valid`,
 /// `padding_mode`, `dilation`, `groups` and those of `linear`.
 template <index_t Out, class... Options>
-struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> {
+struct conv : described_layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
   static constexpr engine::option_set takes{
       engine::topic::kernel,       engine::topic::stride,   engine::topic::padding, engine::topic::padding_rule,
@@ -66,9 +60,6 @@ struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> 
       engine::topic::cut_in,       engine::topic::output,   engine::topic::bias,    engine::topic::weights,
       engine::topic::terms};
   static constexpr engine::contraction what() { return detail::read_convolution<Options...>(takes, Out); }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    return engine::plan_contraction(x.layout, what(), x.element);
-  }
 };
 
 /// The transpose of a convolution: y[n, o, stride·i + dilation·k − padding] = b[o] + Σ x[n, i, …] w[i, o, k]; of n
@@ -77,7 +68,7 @@ struct conv : layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> 
 /// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `output_padding` or `output_size`, `dilation`,
 /// `groups` and those of `linear`.
 template <index_t Out, class... Options>
-struct conv_transpose : layer<conv_transpose<Out, Options...>>, detail::mesh_of_options<Options...> {
+struct conv_transpose : described_layer<conv_transpose<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv_transpose";
   static constexpr engine::option_set takes{
       engine::topic::kernel,   engine::topic::stride, engine::topic::padding, engine::topic::output_padding,
@@ -88,30 +79,26 @@ struct conv_transpose : layer<conv_transpose<Out, Options...>>, detail::mesh_of_
     c.transposed = true;
     return c;
   }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    return engine::plan_contraction(x.layout, what(), x.element);
-  }
 };
 
 /// The maximum of each window; the stride is the kernel unless said.
 ///
 /// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`, `ceil_mode`.
 template <class... Options>
-struct max_pool : layer<max_pool<Options...>> {
+struct max_pool : described_layer<max_pool<Options...>> {
   static constexpr const char* name = "max_pool";
   static constexpr engine::option_set takes{engine::topic::kernel, engine::topic::stride, engine::topic::padding,
                                             engine::topic::dilation, engine::topic::ceil_mode};
   static constexpr engine::pooling what() {
     return detail::read_pooling<Options...>(takes, engine::pooling::kind::max);
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_maximum(x, what()); }
 };
 
 /// The average of each window: Σ x / divisor; the stride is the kernel unless said.
 ///
 /// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`, `ceil_mode`, `exclude_padding`, `divisor<d>`.
 template <class... Options>
-struct avg_pool : layer<avg_pool<Options...>> {
+struct avg_pool : described_layer<avg_pool<Options...>> {
   static constexpr const char* name = "avg_pool";
   static constexpr engine::option_set takes{
       engine::topic::kernel,    engine::topic::stride,          engine::topic::padding, engine::topic::dilation,
@@ -119,14 +106,12 @@ struct avg_pool : layer<avg_pool<Options...>> {
   static constexpr engine::pooling what() {
     return detail::read_pooling<Options...>(takes, engine::pooling::kind::average);
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_average(x, what()); }
 };
 
 /// The mean over all dimensions behind the first two, of one element each then: where they are cut only sums move.
-struct global_avg_pool : layer<global_avg_pool> {
+struct global_avg_pool : described_layer<global_avg_pool> {
   static constexpr const char* name = "global_avg_pool";
   static constexpr engine::averaging what() { return {}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_global_average(x); }
 };
 
 /// The dimensions behind the first two made larger or smaller, each output of the inputs around its place
@@ -135,7 +120,7 @@ struct global_avg_pool : layer<global_avg_pool> {
 /// Options: `factor<…>` (with `divisor<d>` each of them over d) or `size<…>`, one each of 1 to 3 dimensions;
 /// `mode<interpolation::…>` (nearest), `align_corners`.
 template <class... Options>
-struct upsample : layer<upsample<Options...>> {
+struct upsample : described_layer<upsample<Options...>> {
   static constexpr const char* name = "upsample";
   static constexpr engine::option_set all{engine::topic::factor, engine::topic::divisor, engine::topic::interpolation,
                                           engine::topic::corners, engine::topic::antialias};
@@ -151,7 +136,6 @@ struct upsample : layer<upsample<Options...>> {
     o.up.why = o.weights.why;
     return o.up;
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_upsampling(x, what()); }
 };
 
 /// Widens the last dimensions by what their padding says, or cuts off where it is negative: `pad<padding_at<1, 1, 0,
@@ -167,7 +151,7 @@ struct pad {
   }
 };
 template <index_t... Widths, class... Options>
-struct pad<padding_at<Widths...>, Options...> : layer<pad<padding_at<Widths...>, Options...>> {
+struct pad<padding_at<Widths...>, Options...> : described_layer<pad<padding_at<Widths...>, Options...>> {
   static constexpr const char* name = "pad";
   static constexpr engine::option_set takes{engine::topic::padding_mode};
   static constexpr detail::layer_options options() {
@@ -181,38 +165,29 @@ struct pad<padding_at<Widths...>, Options...> : layer<pad<padding_at<Widths...>,
     for (int i = 0; i < count; i += 2) o.kernels.push(engine::widened(all[i], all[i + 1]));
     return detail::read_options<Options...>(takes, o);
   }
-  static constexpr engine::widening what() { return {options().kernels}; }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    const refusal why = options().weights.why;
-    return why.ok() ? engine::plan_widened(x.layout, what()) : engine::refused_layer(why);
+  static constexpr engine::widening what() {
+    const detail::layer_options o = options();
+    return {o.kernels, o.weights.why};
   }
 };
 
 /// The elements [Begin, End) of one dimension; an End below 0 counts from the far end.
 template <int Dimension, index_t Begin, index_t End>
-struct slice : layer<slice<Dimension, Begin, End>> {
+struct slice : described_layer<slice<Dimension, Begin, End>> {
   static constexpr const char* name = "slice";
   static constexpr engine::slicing what() { return {Dimension, Begin, End}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_slice(x.layout, what()); }
 };
 
 /// max(x, 0).
-struct relu : layer<relu> {
+struct relu : described_layer<relu> {
   static constexpr const char* name = "relu";
   static constexpr engine::rectifying what() { return {}; }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    layer_plan p = engine::plan_elementwise(x.layout);
-    p.holds = engine::saved_tensors::saving(0, 0, 1);
-    p.why = engine::first_of(p.why, functions::engine::check_takes(functions::engine::takes::ordered, x.element));
-    return p;
-  }
 };
 
 /// Joins all dimensions behind the first: [n, c, h, w] → [n, c·h·w]; a cut of c becomes a cut in grains of h·w.
-struct flatten : layer<flatten> {
+struct flatten : described_layer<flatten> {
   static constexpr const char* name = "flatten";
   static constexpr engine::flattening what() { return {}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_flatten(x.layout); }
 };
 
 /// Changes the partition: what is not yet here is moved.

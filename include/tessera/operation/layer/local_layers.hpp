@@ -87,17 +87,14 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
   return p;
 }
 
-/// The same of a maximum of numbers that have an order.
-constexpr layer_plan plan_maximum(const tensor_value& x, const pooling& what) {
+/// The same of numbers that have an order, as a maximum needs, or a mean, as integers have not.
+constexpr layer_plan plan_of(const pooling& what, const tensor_value& x) {
+  using functions::engine::takes;
   layer_plan p = plan_pooling(x.layout, what);
-  p.why = first_of(p.why, functions::engine::check_takes(functions::engine::takes::ordered, x.element));
-  return p;
-}
-/// The same of an average, which integers have not.
-constexpr layer_plan plan_average(const tensor_value& x, const pooling& what) {
-  layer_plan p = plan_pooling(x.layout, what);
-  if (!has_cotangent(x.element)) p.why = first_of(p.why, refusal{code::mean_of_integers, static_cast<int>(x.element)});
-  p.why = first_of(p.why, functions::engine::check_takes(functions::engine::takes::reals, x.element));
+  const bool average = what.what == pooling::kind::average;
+  if (average && !has_cotangent(x.element))
+    p.why = first_of(p.why, refusal{code::mean_of_integers, static_cast<int>(x.element)});
+  p.why = first_of(p.why, functions::engine::check_takes(average ? takes::reals : takes::ordered, x.element));
   return p;
 }
 
@@ -106,7 +103,7 @@ struct averaging {};
 
 /// Plans it, each of these dimensions of one element then: where they are cut workers have terms of the mean, which are
 /// summed.
-constexpr layer_plan plan_global_average(const tensor_value& x) {
+constexpr layer_plan plan_of(const averaging&, const tensor_value& x) {
   const int dims = x.layout.dims.count;
   if (dims < 3) return refused_layer(refusal{code::layer_takes_other_dimensions, 3, dims});
   if (!has_cotangent(x.element)) return refused_layer(refusal{code::mean_of_integers, static_cast<int>(x.element)});
@@ -134,8 +131,7 @@ constexpr layer_plan plan_global_average(const tensor_value& x) {
 }
 
 /// Plans an upsampling: interpolation ∘ (blocks → what the outputs' parts need).
-constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& what,
-                                     linearity kind = linearity::additive) {
+constexpr layer_plan plan_of(const upsampling& what, const tensor_value& in, linearity kind = linearity::additive) {
   const layout& x = in.layout;
   const int count = what.count();
   if (const refusal r = what.check(); !r.ok()) return refused_layer(r);
@@ -173,6 +169,7 @@ constexpr sliding widened(index_t before, index_t after, boundary edge = boundar
 /// A padding or slicing of the last dimensions.
 struct widening {
   static_vector<sliding, 8> widths;
+  refusal why;  ///< what does not fit in the options themselves
 };
 
 /// The elements [begin, end) of one dimension; an end below 0 counts from the far end.
@@ -200,7 +197,9 @@ struct moving {};
 
 /// Plans a padding or slicing of the last dimensions: what is kept of other workers' parts is moved, the rest filled in
 /// here.
-constexpr layer_plan plan_widened(const layout& x, const widening& what) {
+constexpr layer_plan plan_of(const widening& what, const tensor_value& in) {
+  if (!what.why.ok()) return refused_layer(what.why);
+  const layout& x = in.layout;
   const static_vector<sliding, 8>& widths = what.widths;
   layer_plan p;
   const int first = x.dims.count - widths.count;
@@ -223,7 +222,8 @@ constexpr layer_plan plan_widened(const layout& x, const widening& what) {
 }
 
 /// Plans a slice.
-constexpr layer_plan plan_slice(const layout& x, const slicing& what) {
+constexpr layer_plan plan_of(const slicing& what, const tensor_value& in) {
+  const layout& x = in.layout;
   const int dims = x.dims.count;
   if (what.dimension < 0 || what.dimension >= dims)
     return refused_layer(refusal{code::dimension_not_there, what.dimension, dims});
@@ -232,11 +232,20 @@ constexpr layer_plan plan_slice(const layout& x, const slicing& what) {
   const index_t end = what.end >= 0 || n == dynamic ? what.end : n + what.end;
   const bool inside = n == dynamic ? what.end < 0 || what.begin <= what.end : what.begin <= end && end <= n;
   if (what.begin < 0 || !inside) return refused_layer(refusal{code::range_outside, what.dimension, n, what.begin, end});
-  return plan_widened(x, what.of(x));
+  return plan_of(what.of(x), in);
+}
+
+/// Plans max(x, 0), of numbers that have an order.
+constexpr layer_plan plan_of(const rectifying&, const tensor_value& x) {
+  layer_plan p = plan_elementwise(x.layout);
+  p.holds = saved_tensors::saving(0, 0, 1);
+  p.why = first_of(p.why, functions::engine::check_takes(functions::engine::takes::ordered, x.element));
+  return p;
 }
 
 /// Plans the joining of all dimensions behind the first; a cut of the outermost of them becomes a cut in grains.
-constexpr layer_plan plan_flatten(const layout& x) {
+constexpr layer_plan plan_of(const flattening&, const tensor_value& in) {
+  const layout& x = in.layout;
   layer_plan p;
   if (x.dims.count < 2) {
     p.why = refusal{code::layer_takes_other_dimensions, 2, x.dims.count};

@@ -156,7 +156,7 @@ namespace engine {
 
 /// Plans a normalisation. Of a group that is cut each worker sends what it has: its mean and the squares from it, of
 /// which all then make those of the whole; sums of squares would lose what a large mean leaves of them.
-constexpr layer_plan plan_normalisation(const tensor_value& in, const normalisation& what) {
+constexpr layer_plan plan_of(const normalisation& what, const tensor_value& in) {
   const layout& x = in.layout;
   const int dims = x.dims.count;
   if (const refusal r = detail::check_normalisation(in, what); !r.ok()) return refused_layer(r);
@@ -205,7 +205,6 @@ struct batch_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 /// `group_norm` with options that are values.
@@ -218,7 +217,6 @@ struct group_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 /// `instance_norm` with options that are values.
@@ -233,7 +231,6 @@ struct instance_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 /// `layer_norm` with options that are values.
@@ -247,7 +244,6 @@ struct layer_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 /// `rms_norm` with options that are values.
@@ -260,7 +256,6 @@ struct rms_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_last(last), false, eps, affine, false, false, false, 0, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, what()); }
 };
 
 }  // namespace nn

@@ -108,14 +108,13 @@ namespace nn {
 ///
 /// Options: `eps` (1e-5), `momentum` (0.1) or `cumulative`, `no_affine`, `no_tracking`.
 template <class... Options>
-struct batch_norm : layer<batch_norm<Options...>> {
+struct batch_norm : described_layer<batch_norm<Options...>> {
   static constexpr const char* name = "batch_norm";
   static constexpr engine::option_set takes{engine::topic::eps, engine::topic::momentum, engine::topic::affine,
                                             engine::topic::tracking};
   static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, batch_norm_layer{}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 /// Each of so many ranges of neighbouring channels of each sample with mean 0 and variance 1, times weight plus bias of
@@ -123,13 +122,12 @@ struct batch_norm : layer<batch_norm<Options...>> {
 ///
 /// Options: `eps` (1e-5), `no_affine`.
 template <index_t Groups, class... Options>
-struct group_norm : layer<group_norm<Groups, Options...>> {
+struct group_norm : described_layer<group_norm<Groups, Options...>> {
   static constexpr const char* name = "group_norm";
   static constexpr engine::option_set takes{engine::topic::eps, engine::topic::affine};
   static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, group_norm_layer{Groups}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 /// Each channel of each sample with mean 0 and variance 1. Running statistics, where they are kept, are means over
@@ -137,41 +135,38 @@ struct group_norm : layer<group_norm<Groups, Options...>> {
 ///
 /// Options: `eps` (1e-5), `affine`, `tracking`, `momentum` (0.1) or `cumulative`.
 template <class... Options>
-struct instance_norm : layer<instance_norm<Options...>> {
+struct instance_norm : described_layer<instance_norm<Options...>> {
   static constexpr const char* name = "instance_norm";
   static constexpr engine::option_set takes{engine::topic::eps, engine::topic::momentum, engine::topic::affine,
                                             engine::topic::tracking};
   static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, instance_norm_layer{}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 /// What shares all but the last dimensions with mean 0 and variance 1, times weight plus bias.
 ///
 /// Options: `over_last<k>` (1), `eps` (1e-5), `no_affine`, `no_bias`.
 template <class... Options>
-struct layer_norm : layer<layer_norm<Options...>> {
+struct layer_norm : described_layer<layer_norm<Options...>> {
   static constexpr const char* name = "layer_norm";
   static constexpr engine::option_set takes{engine::topic::over_last, engine::topic::eps, engine::topic::affine,
                                             engine::topic::bias};
   static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, layer_norm_layer{}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 /// x / √(mean x² + eps) · weight over the last dimensions (Zhang and Sennrich 2019).
 ///
 /// Options: `over_last<k>` (1), `eps` (the element's own), `no_affine`.
 template <class... Options>
-struct rms_norm : layer<rms_norm<Options...>> {
+struct rms_norm : described_layer<rms_norm<Options...>> {
   static constexpr const char* name = "rms_norm";
   static constexpr engine::option_set takes{engine::topic::over_last, engine::topic::eps, engine::topic::affine};
   static constexpr engine::normalisation what() {
     return tessera::detail::read_normalisation<Options...>(takes, rms_norm_layer{}.what());
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_normalisation(x, what()); }
 };
 
 }  // namespace nn

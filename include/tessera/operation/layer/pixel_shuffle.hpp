@@ -22,7 +22,8 @@ struct shuffling {
 
 /// Plans a pixel shuffle or its inverse: what goes together lies on one worker, so a cut that goes through it moves to
 /// where it does not.
-constexpr layer_plan plan_shuffling(const layout& x, const shuffling& what) {
+constexpr layer_plan plan_of(const shuffling& what, const tensor_value& in) {
+  const layout& x = in.layout;
   const int space = x.dims.count - 2;
   if (space < 1 || space > 3) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, x.dims.count});
   if (what.factor < 1 || what.factor >= index_t{1} << 31)
@@ -57,18 +58,16 @@ namespace nn {
 /// [n, c·r², h, w] → [n, c, h·r, w·r], y[n, c, h·r + i, w·r + j] = x[n, (c·r + i)·r + j, h, w] (Shi et al. 2016);
 /// likewise of one and of three dimensions of space, with r and r³.
 template <index_t Factor>
-struct pixel_shuffle : layer<pixel_shuffle<Factor>> {
+struct pixel_shuffle : described_layer<pixel_shuffle<Factor>> {
   static constexpr const char* name = "pixel_shuffle";
   static constexpr engine::shuffling what() { return {Factor}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_shuffling(x.layout, what()); }
 };
 
 /// Its inverse, [n, c, h·r, w·r] → [n, c·r², h, w].
 template <index_t Factor>
-struct pixel_unshuffle : layer<pixel_unshuffle<Factor>> {
+struct pixel_unshuffle : described_layer<pixel_unshuffle<Factor>> {
   static constexpr const char* name = "pixel_unshuffle";
   static constexpr engine::shuffling what() { return {Factor, true}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_shuffling(x.layout, what()); }
 };
 
 /// `pixel_shuffle` as a value.
@@ -77,7 +76,6 @@ struct pixel_shuffle_layer {
   index_t factor = 1;
 
   constexpr engine::shuffling what() const { return {factor}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_shuffling(x.layout, what()); }
 };
 
 /// `pixel_unshuffle` as a value.
@@ -86,7 +84,6 @@ struct pixel_unshuffle_layer {
   index_t factor = 1;
 
   constexpr engine::shuffling what() const { return {factor, true}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_shuffling(x.layout, what()); }
 };
 
 }  // namespace nn

@@ -11,11 +11,13 @@ namespace engine {
 struct learned_slope {
   bool channelwise = false;  ///< one of each channel, else one of all
   double init = 0.25;
+  refusal why;  ///< what does not fit in the options themselves
 };
 
 /// Plans one: a slope of each channel lies cut where the channels are, and its gradient is summed over whatever else
 /// cuts x.
-constexpr layer_plan plan_prelu(const tensor_value& x, const learned_slope& what) {
+constexpr layer_plan plan_of(const learned_slope& what, const tensor_value& x) {
+  if (!what.why.ok()) return refused_layer(what.why);
   if (!has_cotangent(x.element) || is_complex(x.element))
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layout w = weight_for(x.layout, {1});
@@ -45,24 +47,19 @@ struct prelu_layer {
   bool channelwise = false;
   double init = 0.25;
 
-  constexpr engine::learned_slope what() const { return {channelwise, init}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_prelu(x, what()); }
+  constexpr engine::learned_slope what() const { return {channelwise, init, {}}; }
 };
 
 /// max(x, 0) + w·min(x, 0), with one slope w that is learned, from 1/4, or `channelwise` one of each channel (He et al.
 /// 2015).
 template <class... Options>
-struct prelu : layer<prelu<Options...>> {
+struct prelu : described_layer<prelu<Options...>> {
   static constexpr const char* name = "prelu";
   static constexpr engine::option_set takes{engine::topic::channelwise};
-  static constexpr engine::learned_slope what() { return {options().drop.channelwise}; }
-  static constexpr layer_plan plan(const tensor_value& x) {
-    const refusal why = options().weights.why;
-    return why.ok() ? engine::plan_prelu(x, what()) : engine::refused_layer(why);
+  static constexpr engine::learned_slope what() {
+    const auto o = tessera::detail::read_options<Options...>(takes);
+    return {.channelwise = o.drop.channelwise, .why = o.weights.why};
   }
-
- private:
-  static constexpr tessera::detail::layer_options options() { return tessera::detail::read_options<Options...>(takes); }
 };
 
 }  // namespace nn

@@ -99,8 +99,9 @@ namespace engine {
 
 /// Plans a projection: x[…, in] (x → used) with w[outputs…, in] gives y[…, outputs…] for each part, cut by its first
 /// output. By experts: x[e, …, in] with w[e, in, outputs…] gives y[e, …, outputs…].
-constexpr layer_plan plan_projection(const layout& x, const projection& what) {
+constexpr layer_plan plan_of(const projection& what, const tensor_value& of) {
   if (!what.why.ok()) return refused_layer(what.why);
+  const layout& x = of.layout;
   const int features = x.dims.count - 1;
   const int least = what.by_expert() ? 1 : 0;  // dimensions before the features
   if (features < least) return refused_layer(refusal{code::layer_takes_other_dimensions, least + 1, x.dims.count});
@@ -202,14 +203,13 @@ namespace nn {
 ///
 /// Options: `cut_out<axes…>` cuts the heads, `no_bias`, `weights_as<element>`.
 template <index_t Heads, index_t KeyHeads, index_t Features, class... Options>
-struct heads : layer<heads<Heads, KeyHeads, Features, Options...>> {
+struct heads : described_layer<heads<Heads, KeyHeads, Features, Options...>> {
   static constexpr const char* name = "heads";
   static constexpr int results = 3;
   static constexpr engine::option_set takes{engine::topic::cut_out, engine::topic::bias, engine::topic::weights};
   static constexpr engine::projection what() {
     return tessera::detail::read_projection<Options...>(takes, tessera::detail::heads_of(Heads, KeyHeads, Features));
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_projection(x.layout, what()); }
 };
 
 /// A gate and what it lets through, each [n, …, Out], of x[n, …, in]: `auto [gate, up] = x | gated<64>{}; silu(gate) *
@@ -217,14 +217,13 @@ struct heads : layer<heads<Heads, KeyHeads, Features, Options...>> {
 ///
 /// Options: `cut_out<axes…>`, `no_bias`, `weights_as<element>`.
 template <index_t Out, class... Options>
-struct gated : layer<gated<Out, Options...>> {
+struct gated : described_layer<gated<Out, Options...>> {
   static constexpr const char* name = "gated";
   static constexpr int results = 2;
   static constexpr engine::option_set takes{engine::topic::cut_out, engine::topic::bias, engine::topic::weights};
   static constexpr engine::projection what() {
     return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of(Out));
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_projection(x.layout, what()); }
 };
 
 /// The same of each expert, each [Experts, …, Out], of x[Experts, …, in]: a `gated` layer where the expert's slots are.
@@ -232,14 +231,13 @@ struct gated : layer<gated<Out, Options...>> {
 ///
 /// Options: those of `gated`.
 template <index_t Experts, index_t Out, class... Options>
-struct gated_experts : layer<gated_experts<Experts, Out, Options...>> {
+struct gated_experts : described_layer<gated_experts<Experts, Out, Options...>> {
   static constexpr const char* name = "gated_experts";
   static constexpr int results = 2;
   static constexpr engine::option_set takes = gated<Out>::takes;
   static constexpr engine::projection what() {
     return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of_each(Experts, Out));
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_projection(x.layout, what()); }
 };
 
 }  // namespace nn

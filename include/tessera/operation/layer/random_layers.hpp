@@ -41,7 +41,7 @@ constexpr void keep_draws(layer_plan& p) {
 namespace engine {
 
 /// Plans a dropout: terms of one element are dropped together, so they pass where nothing is added.
-constexpr layer_plan plan_dropout(const tensor_value& x, const dropping& what) {
+constexpr layer_plan plan_of(const dropping& what, const tensor_value& x) {
   if (!what.why.ok()) return refused_layer(what.why);
   if (!(what.probability >= 0 && what.probability <= 1)) return refused_layer(refusal{code::no_probability});
   if (what.channelwise && x.layout.dims.count < 2)
@@ -64,7 +64,7 @@ struct drawn_slopes {
 };
 
 /// Plans one: each element times its slope, or 1.
-constexpr layer_plan plan_rrelu(const tensor_value& x, const drawn_slopes& what) {
+constexpr layer_plan plan_of(const drawn_slopes& what, const tensor_value& x) {
   if (!what.why.ok()) return refused_layer(what.why);
   if (!(what.lower <= what.upper && what.upper - what.lower < 1e300))
     return refused_layer(refusal{code::activation_undefined});

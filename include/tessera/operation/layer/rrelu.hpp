@@ -38,7 +38,6 @@ struct rrelu_layer {
   double upper = 1.0 / 3;
 
   constexpr engine::drawn_slopes what() const { return {lower, upper, {}}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_rrelu(x, what()); }
 };
 
 /// max(x, 0) + r·min(x, 0), with a slope r of each element that is drawn anew in training, and is the mean of the
@@ -46,14 +45,13 @@ struct rrelu_layer {
 ///
 /// Options: `lower<n, d>` (1/8), `upper<n, d>` (1/3).
 template <class... Options>
-struct rrelu : layer<rrelu<Options...>> {
+struct rrelu : described_layer<rrelu<Options...>> {
   static constexpr const char* name = "rrelu";
   static constexpr engine::option_set takes{engine::topic::lower, engine::topic::upper};
   static constexpr engine::drawn_slopes what() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
     return {o.slopes.lower, o.slopes.upper, o.weights.why};
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_rrelu(x, what()); }
 };
 
 }  // namespace nn

@@ -38,7 +38,7 @@ struct folding {
 };
 
 /// Plans it: windows ∘ (blocks → haloed).
-constexpr layer_plan plan_unfolding(const tensor_value& in, const unfolding& what) {
+constexpr layer_plan plan_of(const unfolding& what, const tensor_value& in) {
   if (const refusal r = what.check(in); !r.ok()) return refused_layer(r);
   const layout& x = in.layout;
   layout used = x;
@@ -58,7 +58,7 @@ constexpr layer_plan plan_unfolding(const tensor_value& in, const unfolding& wha
 }
 
 /// Plans its transpose: (terms → blocks) ∘ sums of windows; each worker adds what its own windows give.
-constexpr layer_plan plan_folding(const tensor_value& in, const folding& what) {
+constexpr layer_plan plan_of(const folding& what, const tensor_value& in) {
   if (const refusal r = first_of(what.gives.why, what.windows.check(in)); !r.ok()) return refused_layer(r);
   const layout& x = in.layout;
   const letters own = letters_of(x.dims.count);
@@ -132,7 +132,7 @@ namespace nn {
 ///
 /// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`.
 template <class... Options>
-struct unfold : layer<unfold<Options...>> {
+struct unfold : described_layer<unfold<Options...>> {
   static constexpr const char* name = "unfold";
   static constexpr engine::option_set takes{engine::topic::kernel, engine::topic::stride, engine::topic::padding,
                                             engine::topic::dilation};
@@ -140,7 +140,6 @@ struct unfold : layer<unfold<Options...>> {
     const auto o = tessera::detail::read_options<Options...>(takes);
     return {o.kernels, o.weights.why};
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_unfolding(x, what()); }
 };
 
 /// Its transpose, the sum of windows that overlap, y[n, c, stride·i + dilation·t − padding] = Σ x[n, c·k + t, i]; it
@@ -148,7 +147,7 @@ struct unfold : layer<unfold<Options...>> {
 ///
 /// Options: those of `unfold`, and `output_size` or `output_padding`.
 template <class... Options>
-struct fold : layer<fold<Options...>> {
+struct fold : described_layer<fold<Options...>> {
   static constexpr const char* name = "fold";
   static constexpr engine::option_set takes{engine::topic::kernel, engine::topic::stride, engine::topic::padding,
                                             engine::topic::dilation, engine::topic::output_padding};
@@ -156,7 +155,6 @@ struct fold : layer<fold<Options...>> {
     const auto o = tessera::detail::read_options<Options...>(takes);
     return tessera::detail::folded({o.kernels, o.weights.why}, o.weights);
   }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_folding(x, what()); }
 };
 
 /// `unfold` as a value.
@@ -168,7 +166,6 @@ struct unfold_layer {
   engine::per_dimension dilation{};
 
   constexpr engine::unfolding what() const { return tessera::detail::unfolded({kernel, stride, padding, dilation}); }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_unfolding(x, what()); }
 };
 
 /// `fold` as a value: `fold_layer{.kernel = {3, 3}, .stride = {2}, .output_size = {9, 8}}`.
@@ -185,7 +182,6 @@ struct fold_layer {
     const conv_transpose_layer ends{1, kernel, stride, padding, output_padding, output_size, dilation};
     return tessera::detail::folded(tessera::detail::unfolded({kernel, stride, padding, dilation}), ends.what());
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_folding(x, what()); }
 };
 
 }  // namespace nn

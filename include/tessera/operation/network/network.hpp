@@ -14,7 +14,7 @@ struct layer_facts {
   bool only_here = false;  ///< no layer of the serial network: it takes no number in its keys
   layer_plan (*planned)(const void* layer) = nullptr;
   operand_elements elements;
-  const void* layer = nullptr;  ///< where it is a value; else its type says all
+  const void* layer = nullptr;  ///< it or its description, where one is a value; else its type says all
 
   /// For the operands that it was read with.
   constexpr layer_plan plan() const { return planned(layer); }
@@ -24,11 +24,18 @@ struct layer_facts {
 
 namespace detail {
 
-template <class On>
-inline constexpr layer_facts facts_of{On::layer::name, requires {On::layer::only_here;
+template <class L>
+inline constexpr bool is_only_here = requires { L::only_here; };
+
+template <class L>
+constexpr const void* kept_of() {
+  if constexpr (Described<L>) return &description_of<L>;
+  else return nullptr;
 }
-, &On::plan, On::elements
-};  // namespace tessera
+
+template <class On>
+inline constexpr layer_facts facts_of{On::layer::name, is_only_here<typename On::layer>, &On::plan, On::elements,
+                                      kept_of<typename On::layer>()};
 
 /// Notes what types know.
 struct plans {

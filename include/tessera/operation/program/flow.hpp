@@ -303,6 +303,13 @@ struct layer {
   }
 };
 
+/// A layer that its description says whole, `what()`: `plan_of` it is its plan, `forward` of it what it computes. Run
+/// time keeps the description and forgets the type, so a program holds no code of its own for such a layer.
+template <class Self>
+struct described_layer : layer<Self> {
+  static constexpr layer_plan plan(const tensor_value& x) { return plan_of(Self::what(), x); }
+};
+
 }  // namespace nn
 }  // namespace tessera
 

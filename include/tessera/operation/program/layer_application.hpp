@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/plan/layer_traffic.hpp>
+#include <tessera/operation/plan/plan_described.hpp>
 #include <tessera/topology/canonical_tensor.hpp>
 
 namespace tessera::detail {
@@ -23,6 +24,12 @@ struct result_value {
 
   constexpr bool operator==(const tensor_value& x) const { return layout == x.layout && element == x.element; }
 };
+
+// A plan whose parameters are checked too.
+constexpr layer_plan checked(layer_plan p, const tensor_value& first) {
+  if (p.why.ok()) p.why = check_parameters(p, first.element);
+  return p;
+}
 
 // What a layer plans on these operands.
 template <class L, class First, class... Rest>
@@ -51,13 +58,21 @@ struct applied {
   /// the program.
   static constexpr layer_plan plan(const void* = nullptr) {
     if (__builtin_is_constant_evaluated()) return planned;
-    const layer_plan p = planned_on<L>(described<First>::value, described<Rest>::value...);
-    return p;
+    return plan_again();
   }
   struct verdict_source {
     static constexpr const refusal& value = planned.why;
   };
   using verdict = verdict_of<verdict_source, L, First, Rest...>;
+
+  static layer_plan plan_again() {
+    if constexpr (Described<L>) {
+      const tensor_value* const x[]{&described<First>::value, &described<Rest>::value...};
+      return checked(plan_described<description_type<L>>(&description_of<L>, x), *x[0]);
+    } else {
+      return planned_on<L>(described<First>::value, described<Rest>::value...);
+    }
+  }
 
   template <int Place>
   struct result {

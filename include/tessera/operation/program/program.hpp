@@ -4,6 +4,7 @@
 #include <tessera/operation/plan/number.hpp>
 
 #include <initializer_list>
+#include <span>
 
 namespace tessera {
 
@@ -113,6 +114,9 @@ class recorder {
 
   /// Adds a node and says its number.
   constexpr int add(const Fact* what, std::initializer_list<program_value> operands, int results, bool numbered) {
+    return add(what, std::span(operands.begin(), operands.size()), results, numbered);
+  }
+  constexpr int add(const Fact* what, std::span<const program_value> operands, int results, bool numbered) {
     if (nodes_ != nullptr)
       nodes_[node_count] = {
           what, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1, held_};

@@ -120,15 +120,8 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
   return {};
 }
 
-}  // namespace detail
-
-/// Applies the rules for local operations, axis by axis, and gives the layout of the result.
-///
-/// Sums take operands alike; products and contractions take at most one partial operand, and a sum over a cut dimension
-/// is partial; non-linear operations take no partial one; an invariant operand meets only invariant ones. Anything else
-/// is refused. Operands may lie on meshes that differ by axes of extent 1; the result lies on that of the first. The
-/// same function serves the compiler and run time.
-constexpr inferred infer(const signature& what, const static_vector<operand, 4>& operands) {
+// What `infer` gives.
+constexpr inferred inferred_of(const signature& what, const static_vector<operand, 4>& operands) {
   inferred out;
   if (out.why = what.check(); !out.why.ok()) return out;
   if (operands.count != what.operands.count) {
@@ -153,26 +146,25 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
   if (!aligned) {
     static_vector<operand, 4> on_one_mesh = operands;
     for (operand& o : on_one_mesh) o.layout = engine::over(o.layout, mesh);
-    return infer(what, on_one_mesh);
+    return inferred_of(what, on_one_mesh);
   }
   out.layout.mesh = operands[0].layout.mesh;
   out.layout.placements.resize(out.layout.mesh.axes.count);
   out.layout.dims.resize(what.result.count);
   for (int d = 0; d < what.result.count; ++d)
-    if (out.why = detail::infer_dimension(what, operands, what.result.items[d], out.layout.dims.items[d]);
-        !out.why.ok())
+    if (out.why = infer_dimension(what, operands, what.result.items[d], out.layout.dims.items[d]); !out.why.ok())
       return out;
   for (int o = 0; o < what.operands.count; ++o)
     for (int d = 0; d < what.operands.items[o].count; ++d) {
       const char letter = what.operands.items[o].items[d];
       if (engine::place(what.result, letter) >= 0) continue;
       dimension summed;
-      if (out.why = detail::infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
+      if (out.why = infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
     }
   for (int o = 0; o < operands.count; ++o)
     for (int d = 0; d < operands.items[o].layout.dims.count; ++d)
       if (operands.items[o].layout.dims.items[d].kind != cover::tiled)
-        if (out.why = detail::part_rule(what, operands).of_uncut(o, d); !out.why.ok()) return out;
+        if (out.why = part_rule(what, operands).of_uncut(o, d); !out.why.ok()) return out;
   for (int a = 0; a < out.layout.placements.count; ++a) {
     if (out.layout.mesh.axes[a].extent == 1) continue;
     if (out.why = detail::axis_rule(what, operands, a).apply(out.layout); !out.why.ok()) return out;
@@ -182,6 +174,30 @@ constexpr inferred infer(const signature& what, const static_vector<operand, 4>&
     if (out.layout.levels(d) == 0) out.layout.dims[d].balance(1);
   }
   return out;
+}
+
+}  // namespace detail
+
+#ifdef TESSERA_COMPILED
+namespace engine {
+
+/// What `infer` gives while a program runs, as the compiled library holds it.
+inferred infer_at_run_time(const signature& what, const static_vector<operand, 4>& operands);
+
+}  // namespace engine
+#endif
+
+/// Applies the rules for local operations, axis by axis, and gives the layout of the result.
+///
+/// Sums take operands alike; products and contractions take at most one partial operand, and a sum over a cut dimension
+/// is partial; non-linear operations take no partial one; an invariant operand meets only invariant ones. Anything else
+/// is refused. Operands may lie on meshes that differ by axes of extent 1; the result lies on that of the first. The
+/// same function serves the compiler and run time.
+constexpr inferred infer(const signature& what, const static_vector<operand, 4>& operands) {
+#ifdef TESSERA_COMPILED
+  if (!__builtin_is_constant_evaluated()) return engine::infer_at_run_time(what, operands);
+#endif
+  return detail::inferred_of(what, operands);
 }
 
 }  // namespace tessera

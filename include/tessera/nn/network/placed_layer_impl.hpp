@@ -1,0 +1,36 @@
+#pragma once
+
+#include <tessera/nn/network/placed_layer.hpp>
+
+namespace tessera::detail {
+
+TESSERA_INLINE placed_node::placed_node(const char* name, bool only_here, int given) : results(given) {
+  facts.name = name;
+  facts.only_here = only_here;
+  facts.layer = this;
+  facts.planned = [](const void* self) { return static_cast<const placed_node*>(self)->plan(); };
+  facts.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {
+    return static_cast<const placed_node*>(self)->plan_for(at_hand);
+  };
+  facts.run = [](const void* self, const nn::call& c) { return static_cast<const placed_node*>(self)->forward(c); };
+}
+
+TESSERA_INLINE void placed_node::stand(std::vector<tensor_value> operands, std::vector<tiles_over> over) {
+  operands_ = std::move(operands);
+  over_ = std::move(over);
+  for (const tensor_value& one : operands_) facts.elements.push(one.element);
+}
+
+TESSERA_INLINE layer_plan placed_node::plan() const {
+  std::vector<const tensor_value*> x;
+  for (const tensor_value& one : operands_) x.push_back(&one);
+  return plan_for(x);
+}
+
+TESSERA_INLINE layer_plan placed_node::plan_for(std::span<const tensor_value* const> x) const {
+  layer_plan p = plan_in_use(x);
+  for (auto over = over_.rbegin(); over != over_.rend(); ++over) p = stored_as_tiles(p, *over);
+  return checked(p, *x[0]);
+}
+
+}  // namespace tessera::detail

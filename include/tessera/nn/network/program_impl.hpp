@@ -1,0 +1,94 @@
+#pragma once
+
+#include <tessera/nn/network/program.hpp>
+
+namespace tessera::nn {
+
+TESSERA_INLINE dynamic_flow program::input(const tensor_value& x, std::string name) {
+  tessera::engine::check(tessera::engine::check(x.layout), "an input");
+  kept_->inputs.push_back({std::move(name), x});
+  return {this, {-1, static_cast<int>(kept_->inputs.size()) - 1}};
+}
+
+TESSERA_INLINE void program::output(const dynamic_flow& y, std::string name) {
+  const tensor_value& is = value_of(y);
+  kept_->ends.push_back({std::move(name), is});
+  kept_->outputs.push_back(y.from);
+}
+
+TESSERA_INLINE const tensor_value& program::value_of(const dynamic_flow& x) const {
+  own(x);
+  return x.from.node < 0
+             ? kept_->inputs[static_cast<std::size_t>(x.from.place)].is
+             : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.place)];
+}
+
+TESSERA_INLINE void program::refuse(const refusal& why, const char* name) const {
+  if (why.ok()) return;
+  const auto here = writes_.here();
+  tessera::engine::check(
+      why, tessera::detail::layer_at(tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), name));
+}
+
+TESSERA_INLINE program::finished program::finish() const {
+  if (kept_->outputs.empty()) throw error(refusal{code::program_without_output});
+  const auto own = std::make_shared<parts>(*kept_);
+  own->values.resize(static_cast<std::size_t>(writes_.value_count));
+  own->values.insert(own->values.end(), own->outputs.begin(), own->outputs.end());
+  return {own,
+          {own->nodes.data(), writes_.node_count, own->values.data(), writes_.value_count,
+           static_cast<int>(own->outputs.size()), own->scopes.data(), static_cast<int>(own->inputs.size()),
+           own->recomputed.data(), writes_.recomputed_count},
+          own->inputs,
+          own->ends};
+}
+
+TESSERA_INLINE void program::make_room(std::size_t operands) {
+  kept_->nodes.resize(static_cast<std::size_t>(writes_.node_count) + 1);
+  kept_->values.resize(static_cast<std::size_t>(writes_.value_count) + operands);
+  kept_->scopes.resize(static_cast<std::size_t>(writes_.scope_count) + 1);
+  kept_->recomputed.resize(static_cast<std::size_t>(writes_.recomputed_count) + 1);
+  writes_.go_on_in(kept_->nodes.data(), kept_->values.data(), kept_->scopes.data(), kept_->recomputed.data());
+}
+
+TESSERA_INLINE int program::add_node(const std::shared_ptr<tessera::detail::placed_node>& placed, bool numbered,
+                                     const std::vector<dynamic_flow>& x) {
+  std::vector<tensor_value> operands;
+  std::vector<engine::program_value> from;
+  for (const dynamic_flow& one : x) {
+    operands.push_back(value_of(one));
+    from.push_back(one.from);
+  }
+  placed->stand(std::move(operands), over_);
+  const engine::node_record& facts = placed->facts;
+  const layer_plan p = placed->plan();
+  const int results = placed->results;
+  refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why, facts.name);
+  std::vector<tensor_value> y;
+  for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, facts.elements[0])});
+  make_room(x.size());
+  kept_->facts.emplace_back(placed, &facts);
+  kept_->results.push_back(std::move(y));
+  return writes_.add(&facts, std::span<const engine::program_value>(from), results, numbered);
+}
+
+TESSERA_INLINE std::vector<dynamic_flow> program::add(const std::shared_ptr<tessera::detail::placed_node>& layer,
+                                                      bool numbered, const std::vector<dynamic_flow>& x) {
+  const int node = add_node(layer, numbered, x);
+  std::vector<dynamic_flow> y;
+  for (int i = 0; i < layer->results; ++i) y.push_back({this, {node, i}});
+  return y;
+}
+
+TESSERA_INLINE std::vector<tensor<dyn>> dynamic_network::called(std::span<const tensor<dyn>> x, call_site at) const {
+  if (x.size() != inputs_.size())
+    throw error(refusal{code::wrong_number_of_operands, inputs_.size(), x.size()}, team()->label());
+  std::vector<const tensor<dyn>*> all;
+  for (const tensor<dyn>& one : x) {
+    engine::check(tessera::detail::check_fits({one.layout(), one.type()}, inputs_[all.size()].is), *one.team());
+    all.push_back(&one);
+  }
+  return forward(all, at);
+}
+
+}  // namespace tessera::nn
