@@ -2,7 +2,7 @@
 # would read them for each, which took more than half of all that clang compiles.
 
 set(alone "")
-foreach(floor IN ITEMS torch tessera)
+foreach(floor IN ITEMS torch header_only)
   set_target_properties(tessera_${floor} PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
   get_target_property(headers tessera_${floor} HEADER_SET)
   foreach(header IN LISTS headers)
@@ -13,6 +13,6 @@ foreach(floor IN ITEMS torch tessera)
   endforeach()
 endforeach()
 add_library(headers_alone OBJECT EXCLUDE_FROM_ALL ${alone})
-target_link_libraries(headers_alone PRIVATE tessera::tessera)
+target_link_libraries(headers_alone PRIVATE tessera::header_only)
 target_precompile_headers(headers_alone PRIVATE <ATen/ATen.h> <torch/csrc/autograd/engine.h> <torch/csrc/autograd/function.h>)
 set_target_properties(headers_alone PROPERTIES JOB_POOL_COMPILE tessera_torch)

@@ -24,8 +24,8 @@ macro(tessera_need component mpi reason)
       string(APPEND ${reason} " ${LibTorch_REASON}.")
     endif()
   endif()
-  if("${component}" STREQUAL "tessera")
-    _tessera_find(${reason} tessera nlohmann_json "nlohmann-json3-dev (Debian, Ubuntu) or https://json.nlohmann.me" CONFIG)
+  if("${component}" STREQUAL "header_only" AND TARGET tessera::torch)  # its files of weights and networks
+    _tessera_find(${reason} header_only nlohmann_json "nlohmann-json3-dev (Debian, Ubuntu) or https://json.nlohmann.me" CONFIG)
   endif()
 endmacro()
 

@@ -1,7 +1,7 @@
 #pragma once
 
 // The library has two forms: headers alone, or compiled once (TESSERA_COMPILED, which the CMake target
-// tessera::compiled defines). What is no template and costs much is declared in X.hpp and defined in X_impl.hpp, which
+// tessera::tessera defines). What is no template and costs much is declared in X.hpp and defined in X_impl.hpp, which
 // X.hpp includes at its end unless it is compiled.
 #ifdef TESSERA_COMPILED
 #define TESSERA_INLINE

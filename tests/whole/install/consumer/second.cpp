@@ -1,5 +1,3 @@
-#include <tessera/comm/workers.hpp>
+#include <tessera/comm/base/error.hpp>
 
-int second(int argc, char** argv, const tessera::mesh_value& mesh) {
-  return tessera::run_workers(argc, argv, {}, mesh, [](const auto&) {});
-}
+std::string second(const tessera::error& thrown) { return thrown.packed(); }
