@@ -7,8 +7,8 @@
 #include <tessera/nn/layer/pooling.hpp>
 #include <tessera/nn/layer/projection.hpp>
 #include <tessera/operation/function/function_layer.hpp>
-#include <tessera/operation/layer/descriptions.hpp>
 #include <tessera/operation/layer/free_weight.hpp>
+#include <tessera/operation/network/descriptions.hpp>
 #include <tessera/tensor/functions.hpp>
 
 namespace tessera::nn {

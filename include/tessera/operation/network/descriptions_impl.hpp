@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/layer/descriptions.hpp>
+#include <tessera/operation/network/descriptions.hpp>
 
 #ifdef TESSERA_COMPILED
 namespace tessera::engine {
