@@ -91,10 +91,6 @@ constexpr kind kind_by_members() {
       requires(const tensor_value& x) {
         T::plan(x);
         T::name;
-      } ||
-      requires(const T& layer, const tensor_value& x) {
-        plan_of(layer.what(), x);
-        T::name;
       })
     return kind::layer;
   else return kind::something_else;

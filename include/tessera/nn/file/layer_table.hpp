@@ -82,7 +82,7 @@ class layer_table {
   template <class L>
   static constexpr operand_counts operands_of() {
     return counted([]<int... Place>(tessera::detail::indices<Place...>) {
-      return tessera::detail::PlansOperands<L, sizeof...(Place)>;
+      return requires(const L& layer, const tensor_value& x) { layer.plan((static_cast<void>(Place), x)...); };
     });
   }
   template <class F, int... Place>

@@ -148,8 +148,6 @@ class running_layer {
  public:
   explicit running_layer(const L& layer) : value_(kept(layer)) {}
 
-  const void* description() const { return &value_; }
-
   std::vector<at::Tensor> operator()(const call& c) const {
     if constexpr (has_forward) return listed(value_.forward(c));
     else return forward_described<decltype(kept(std::declval<const L&>()))>(&value_, c);

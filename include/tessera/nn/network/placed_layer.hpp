@@ -51,11 +51,7 @@ class placed_layer final : public placed_node {
   // Plans where there are as many operands as places, and the layer takes so many.
   template <int... Place>
   bool plan_of_count(layer_plan& p, std::span<const tensor_value* const> x, indices<Place...>) const {
-    if constexpr (PlansByDescription<L, sizeof...(Place)>) {
-      if (x.size() != sizeof...(Place)) return false;
-      p = plan_described<std::remove_cvref_t<decltype(layer_.what())>>(runs_.description(), x);
-      return true;
-    } else if constexpr (requires { layer_.plan(*x[Place]...); }) {
+    if constexpr (requires { layer_.plan(*x[Place]...); }) {
       if (x.size() != sizeof...(Place)) return false;
       p = layer_.plan(*x[Place]...);
       return true;

@@ -60,6 +60,7 @@ struct adaptive_avg_pool_layer {
   engine::per_dimension sizes{};
 
   constexpr engine::upsampling what() const { return tessera::detail::covering(sizes); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `adaptive_max_pool` as a value.
@@ -68,6 +69,7 @@ struct adaptive_max_pool_layer {
   engine::per_dimension sizes{};
 
   constexpr engine::adaptive_maximum what() const { return {tessera::detail::covering(sizes)}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 }  // namespace nn

@@ -61,6 +61,7 @@ struct linear_layer {
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `experts` as a value: `experts_layer{.experts = 8, .out = 64}`.
@@ -82,6 +83,7 @@ struct experts_layer {
     c.divide_among(experts);
     return c;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `conv` as a value: `conv_layer{.out = 6, .kernel = {3, 3}, .padding = {1}}`.
@@ -111,6 +113,7 @@ struct conv_layer {
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `conv_transpose` as a value: `conv_transpose_layer{.out = 6, .kernel = {3, 3}, .stride = {2}, .output_padding =
@@ -146,6 +149,7 @@ struct conv_transpose_layer {
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 }  // namespace nn

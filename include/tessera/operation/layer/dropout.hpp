@@ -48,6 +48,7 @@ struct dropout_layer {
   bool alpha = false;
 
   constexpr engine::dropping what() const { return {probability, channelwise, alpha, {}}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al.

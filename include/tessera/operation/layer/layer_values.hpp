@@ -37,6 +37,7 @@ struct max_pool_layer {
     if (p.why.ok()) p.kernels = k.list();
     return p;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `avg_pool` as a value.
@@ -58,6 +59,7 @@ struct avg_pool_layer {
     if (divisor < 0) p.why = engine::first_of(p.why, refusal{code::divisor_not_positive, divisor});
     return p;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `upsample` as a value: `upsample_layer{.factors = {1.5, 2}, .mode = interpolation::linear}`, or with `.sizes`.
@@ -82,6 +84,7 @@ struct upsample_layer {
     for (int i = 0; i < sizes.count(); ++i) u.sizes.push(sizes[i]);
     return u;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `pad` as a value: widths before and after each of the last dimensions, in order.
@@ -98,6 +101,7 @@ struct pad_layer {
       w.widths.push(engine::widened(widths[i], widths[i + 1], padding_mode.at(i / 2)));
     return w;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `slice` as a value; an end below 0 counts from the far end.
@@ -108,6 +112,7 @@ struct slice_layer {
   index_t end = 0;
 
   constexpr engine::slicing what() const { return {dimension, begin, end}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `repartition` as a value: the partition of a layout, whatever its extents.
@@ -161,6 +166,7 @@ struct embedding_layer {
             output_as.as(), padding_idx, max_norm,   norm_type,      scale_grad_by_freq, frozen,
             sparse};
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `heads` as a value.
@@ -181,6 +187,7 @@ struct heads_layer {
     tessera::detail::store_as(p, weights_as);
     return p;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `gated` as a value.
@@ -199,6 +206,7 @@ struct gated_layer {
     tessera::detail::store_as(p, weights_as);
     return p;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `gated_experts` as a value.
@@ -218,6 +226,7 @@ struct gated_experts_layer {
     tessera::detail::store_as(p, weights_as);
     return p;
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `cast` as a value.
@@ -227,6 +236,7 @@ struct cast_layer {
   element to = element::float32;
 
   constexpr engine::casting what() const { return {to}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 }  // namespace nn

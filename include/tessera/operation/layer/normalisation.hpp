@@ -205,6 +205,7 @@ struct batch_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `group_norm` with options that are values.
@@ -217,6 +218,7 @@ struct group_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `instance_norm` with options that are values.
@@ -231,6 +233,7 @@ struct instance_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `layer_norm` with options that are values.
@@ -244,6 +247,7 @@ struct layer_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}};
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `rms_norm` with options that are values.
@@ -256,6 +260,7 @@ struct rms_norm_layer {
   constexpr engine::normalisation what() const {
     return {engine::grouping::of_last(last), false, eps, affine, false, false, false, 0, {}};
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 }  // namespace nn

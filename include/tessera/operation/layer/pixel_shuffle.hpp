@@ -76,6 +76,7 @@ struct pixel_shuffle_layer {
   index_t factor = 1;
 
   constexpr engine::shuffling what() const { return {factor}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `pixel_unshuffle` as a value.
@@ -84,6 +85,7 @@ struct pixel_unshuffle_layer {
   index_t factor = 1;
 
   constexpr engine::shuffling what() const { return {factor, true}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 }  // namespace nn

@@ -48,6 +48,7 @@ struct prelu_layer {
   double init = 0.25;
 
   constexpr engine::learned_slope what() const { return {channelwise, init, {}}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// max(x, 0) + w·min(x, 0), with one slope w that is learned, from 1/4, or `channelwise` one of each channel (He et al.

@@ -38,6 +38,7 @@ struct rrelu_layer {
   double upper = 1.0 / 3;
 
   constexpr engine::drawn_slopes what() const { return {lower, upper, {}}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// max(x, 0) + r·min(x, 0), with a slope r of each element that is drawn anew in training, and is the mean of the

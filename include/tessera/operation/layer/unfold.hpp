@@ -166,6 +166,7 @@ struct unfold_layer {
   engine::per_dimension dilation{};
 
   constexpr engine::unfolding what() const { return tessera::detail::unfolded({kernel, stride, padding, dilation}); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 /// `fold` as a value: `fold_layer{.kernel = {3, 3}, .stride = {2}, .output_size = {9, 8}}`.
@@ -182,6 +183,7 @@ struct fold_layer {
     const conv_transpose_layer ends{1, kernel, stride, padding, output_padding, output_size, dilation};
     return tessera::detail::folded(tessera::detail::unfolded({kernel, stride, padding, dilation}), ends.what());
   }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
 };
 
 }  // namespace nn

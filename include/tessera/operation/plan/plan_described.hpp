@@ -1,11 +1,9 @@
 #pragma once
 
-#include <tessera/meta/indices.hpp>
 #include <tessera/operation/plan/layer_plan.hpp>
 
 #include <span>
 #include <type_traits>
-#include <utility>
 
 namespace tessera {
 
@@ -37,30 +35,13 @@ layer_plan plan_described(const void* description, std::span<const tensor_value*
   else return plan_of(what, *x[0], *x[1], *x[2]);
 }
 
+/// The plan that a description makes: the compiler works it out, a program asks the library.
+template <class Description>
+constexpr layer_plan planned(const Description& what, const tensor_value& x) {
+  if (__builtin_is_constant_evaluated()) return plan_of(what, x);
+  const tensor_value* const one[]{&x};
+  return plan_described<Description>(&what, one);
+}
+
 }  // namespace engine
-
-namespace detail {
-
-template <class Layer, class... X>
-concept DescriptionTakes = requires(const Layer& layer, const X&... x) { plan_of(layer.what(), x...); };
-template <class Layer, class... X>
-concept PlansItself = requires(const Layer& layer, const X&... x) { layer.plan(x...); };
-
-template <class Layer, int... Place>
-constexpr bool description_takes(indices<Place...>) {
-  return DescriptionTakes<Layer, decltype((static_cast<void>(Place), std::declval<tensor_value>()))...>;
-}
-template <class Layer, int... Place>
-constexpr bool plans_itself(indices<Place...>) {
-  return PlansItself<Layer, decltype((static_cast<void>(Place), std::declval<tensor_value>()))...>;
-}
-
-/// Whether a layer, a value or a type, takes so many operands: by its description, or by a plan of its own.
-template <class Layer, int Count>
-concept PlansByDescription = description_takes<Layer>(indices_below<Count>{}) &&
-                             (Described<Layer> || !plans_itself<Layer>(indices_below<Count>{}));
-template <class Layer, int Count>
-concept PlansOperands = PlansByDescription<Layer, Count> || plans_itself<Layer>(indices_below<Count>{});
-
-}  // namespace detail
 }  // namespace tessera

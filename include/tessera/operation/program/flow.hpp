@@ -307,7 +307,7 @@ struct layer {
 /// time keeps the description and forgets the type, so a program holds no code of its own for such a layer.
 template <class Self>
 struct described_layer : layer<Self> {
-  static constexpr layer_plan plan(const tensor_value& x) { return plan_of(Self::what(), x); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::planned(Self::what(), x); }
 };
 
 }  // namespace nn
