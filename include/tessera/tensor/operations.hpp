@@ -18,12 +18,6 @@ auto number_in(const at::Tensor& t) {
   else return widened(e);
 }
 
-// Real numbers in double; a complex one is two.
-inline at::Tensor in_double(const at::Tensor& t) {
-  const at::Tensor x = as_stored(t.detach());
-  return (x.is_complex() ? at::view_as_real(x) : x).to(at::kDouble);
-}
-
 constexpr refusal check_steers(const layout& x) {
   if (x.dims.count > 0) return refusal{code::not_a_scalar, x.dims.count};
   for (int a = 0; a < x.placements.count; ++a)
@@ -38,10 +32,7 @@ struct steers {
   static constexpr refusal value = check_steers(value_of<T>.layout);
 };
 
-inline void check_held(const tensor<dyn>& x) {
-  if (!x.layout().mesh.contains(x.team()->rank()))
-    throw error(refusal{code::holds_nothing, x.team()->rank()}, x.team()->label());
-}
+void check_held(const tensor<dyn>& x);
 
 }  // namespace detail
 
@@ -71,20 +62,7 @@ N item(const tensor<dyn>& x) {
 
 /// ⟨x, y⟩: local products summed over the workers in double, an invariant axis counted once; every worker gets the
 /// number. Of complex tensors it is the real part of Σ x ȳ.
-inline double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at = call_site::here()) {
-  engine::check(engine::check_same({y.layout(), y.type()}, {cotangent(x.layout()), y.type()}), *x.team());
-  const at::NoGradGuard no_record;
-  const layout& l = x.layout();
-  at::Tensor own = at::zeros({}, detail::options_of(*x.team(), at::kDouble));
-  if (detail::is_first_copy(x, placement::invariant))
-    own = (detail::in_double(x.local()) * detail::in_double(y.local())).sum();
-  layout terms;
-  terms.mesh = l.mesh;
-  for (int a = 0; a < l.placements.count; ++a) terms.placements.push({placement::partial});
-  layout all = terms;
-  for (auto& r : all.placements) r = {};
-  return engine::change_layout(x.team(), terms, all, own, at).item<double>();
-}
+double pairing(const tensor<dyn>& x, const tensor<dyn>& y, call_site at = call_site::here());
 template <TensorType X, TensorType Y>
 double pairing(const X& x, const Y& y, call_site at = call_site::here()) {
   const cotangent_type<X>& paired = y;
@@ -92,3 +70,7 @@ double pairing(const X& x, const Y& y, call_site at = call_site::here()) {
 }
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/tensor/operations_impl.hpp>
+#endif

@@ -5,15 +5,12 @@
 namespace tessera::detail {
 
 /// Zeros of a box that hang on their operands: a worker without elements skips the local operation, never the backward.
-inline at::Tensor empty_result(const holding& raw, const at::TensorList& operands, at::ScalarType of) {
-  at::Tensor none = at::zeros({}, operands[0].options());
-  for (const at::Tensor& x : operands)
-    if (x.requires_grad()) none = none + x.unsqueeze(0).narrow(0, 0, 0).sum();  // of no element, so 0 whatever x holds
-  return none.to(of).expand(sizes_of(raw)).clone();
-}
+at::Tensor empty_result(const holding& raw, const at::TensorList& operands, at::ScalarType of);
 /// The same of the first operand's element.
-inline at::Tensor empty_result(const holding& raw, const at::TensorList& operands) {
-  return empty_result(raw, operands, operands[0].scalar_type());
-}
+at::Tensor empty_result(const holding& raw, const at::TensorList& operands);
 
 }  // namespace tessera::detail
+
+#ifndef TESSERA_COMPILED
+#include <tessera/tensor/autograd/empty_result_impl.hpp>
+#endif
