@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/layer/setting.hpp>
+#include <tessera/operation/plan/plan_described.hpp>
 #include <tessera/operation/plan/plan_operation.hpp>
 
 namespace tessera {
