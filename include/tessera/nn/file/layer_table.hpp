@@ -104,6 +104,8 @@ class layer_table {
 
   using placing = std::function<std::shared_ptr<tessera::detail::placed_node>(const node_options&)>;
   using calling = std::function<std::optional<dynamic_flow>(const node_options&, const std::vector<dynamic_flow>&)>;
+  void add_layers();
+  void add_functions();
   void add_layer(const std::string& name, const placing& place, operand_counts operands);
   void add_function(const std::string& name, const calling& call, operand_counts operands);
 
@@ -116,5 +118,6 @@ class layer_table {
 }  // namespace tessera::nn
 
 #ifndef TESSERA_COMPILED
+#include <tessera/nn/file/layer_table_functions_impl.hpp>
 #include <tessera/nn/file/layer_table_impl.hpp>
 #endif

@@ -3,8 +3,9 @@
 #include <tessera/nn/file/throw_on_all.hpp>
 #include <tessera/nn/file/weights_file.hpp>
 #include <tessera/nn/file/weights_stream.hpp>
-#include <tessera/nn/parameter/state_dict_impl.hpp>
+#include <tessera/nn/parameter/check_state.hpp>
 #include <tessera/tensor/box/content_hash.hpp>
+#include <tessera/tensor/verbs.hpp>
 
 #include <optional>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/parameter/state_dict.hpp>
+#include <tessera/nn/parameter/check_state.hpp>
 #include <tessera/tensor/verbs.hpp>
 
 #include <algorithm>
@@ -56,28 +56,6 @@ TESSERA_INLINE void check_parts(const keyed_state& all) {
       if (begin == filled) filled = end;
     if (first.serial().whole > 0 && filled != first.serial().whole) throw error(refusal{code::serial_view_wrong}, key);
   }
-}
-
-/// Throws unless what lies under keys has the serial keys, shapes and element types of what a network keeps; says all
-/// that differs. described(value) is as `described_tensor`.
-template <class Value, class Described>
-void check_state(const keyed_state& kept, const std::map<std::string, Value>& state, const std::string& from,
-                 Described&& described) {
-  std::string wrong;
-  const auto add = [&](const std::string& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
-  for (const auto& [key, parts] : kept) {
-    const auto given = state.find(key);
-    if (given == state.end()) {
-      if (!parts[0]->only_here()) add(key + " is missing");
-      continue;
-    }
-    const std::string wanted =
-        c10::str(parts[0]->stored().local().scalar_type(), at::IntArrayRef(parts[0]->serial_sizes()));
-    if (const std::string is = described(given->second); is != wanted) add(key + " is " + is + " and not " + wanted);
-  }
-  for (const auto& [key, t] : state)
-    if (!kept.count(key)) add(key + " is unexpected");
-  if (!wrong.empty()) throw error(refusal{code::other_parameters, kept.size(), state.size()}, from + wrong);
 }
 
 TESSERA_INLINE nn::state_dict state_of(const keyed_state& kept, bool on_host) {

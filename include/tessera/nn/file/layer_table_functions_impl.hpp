@@ -1,0 +1,130 @@
+#pragma once
+
+#include <tessera/functions.hpp>
+#include <tessera/nn/file/layer_table.hpp>
+#include <tessera/nn/layer/losses.hpp>
+
+#include <optional>
+
+namespace tessera::detail {
+
+/// f for a dimension that a file names.
+template <class F, int... Dim>
+nn::dynamic_flow with_dimension(const nn::node_options& o, const F& f, indices<Dim...>) {
+  const index_t d = o.number("dim");
+  std::optional<nn::dynamic_flow> y;
+  ((d == Dim ? void(y = f(std::integral_constant<int, Dim>{})) : void()), ...);
+  if (!y) throw error(refusal{code::dimension_not_there, d, static_cast<int>(sizeof...(Dim))}, o.here().path());
+  return *y;
+}
+template <class F>
+nn::dynamic_flow with_dimension(const nn::node_options& o, const F& f) {
+  return with_dimension(o, f, indices_below<5>{});
+}
+
+/// A loss of a file: of so many operands, with the number that its options say.
+template <class Of, int Least, int Most, class Number>
+struct loss_in_file {
+  Number number;
+  template <std::same_as<nn::dynamic_flow>... Flows>
+    requires(Least <= sizeof...(Flows) && sizeof...(Flows) <= Most)
+  nn::dynamic_flow operator()(const nn::node_options& o, const Flows&... x) const {
+    functions::engine::reduced_loss<Of> f;
+    f.how = o.reduction("reduction");
+    f.n = number(o);
+    return call(f, x...);
+  }
+};
+template <class Of, int Least = 2, int Most = Least, class Number>
+loss_in_file<Of, Least, Most, Number> loss_in(Number number) {
+  return {number};
+}
+
+}  // namespace tessera::detail
+
+namespace tessera::nn {
+
+TESSERA_INLINE void layer_table::add_functions() {
+  using options = const node_options&;
+  using flow_of = const dynamic_flow&;
+  function("attention", [](options o, flow_of q, flow_of k, flow_of v) {
+    return o.flag("is_causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v);
+  });
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
+  function(#called, [](options, flow_of x) { return tessera::called(x); });
+  TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
+  function(#called, [](options, flow_of x, flow_of y) { return tessera::called(x, y); });
+  TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(named, called, kind, elements, result, saves, computed) \
+  function(#named, [](options o, flow_of x) { return tessera::called(x, o.real("number")); });
+  TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(called, saves, first, otherwise, holds, computed) \
+  function(#called, [](options o, flow_of x) { return tessera::called(x, o.real(#first, otherwise)); });
+  TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+#define TESSERA_FUNCTION(called, saves, first, otherwise, second, or_else, holds, computed)          \
+  function(#called, [](options o, flow_of x) {                                                       \
+    const double first_number = o.real(#first, otherwise), second_number = o.real(#second, or_else); \
+    return tessera::called(x, first_number, second_number);                                          \
+  });
+  TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
+#undef TESSERA_FUNCTION
+  function("concat", [](options o, flow_of x, flow_of y) {
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::concat<Dim>(x, y); });
+  });
+  function("softmax", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmax<Dim>(x); });
+  });
+  function("tanhshrink", [](options, flow_of x) { return tessera::tanhshrink(x); });
+  function("softmin", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmin<Dim>(x); });
+  });
+  function("log_softmax", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });
+  });
+
+  namespace f = functions;
+  using tessera::detail::loss_in;
+  const auto none = [](options) { return f::engine::number(); };
+  const auto real = [](const char* called, double otherwise) {
+    return [=](options o) { return f::engine::number(o.real(called, otherwise)); };
+  };
+  const auto labels = [](options o) {
+    f::engine::number n;
+    n.whole = o.number("ignore_index", -100);
+    return n;
+  };
+  function("l1_loss", loss_in<f::l1_loss>(none));
+  function("mse_loss", loss_in<f::mse_loss>(none));
+  function("smooth_l1_loss", loss_in<f::smooth_l1_loss>(real("beta", 1)));
+  function("huber_loss", loss_in<f::huber_loss>(real("delta", 1)));
+  function("poisson_nll_loss", loss_in<f::poisson_nll_loss>([](options o) {
+             f::engine::number n(o.real("eps", 1e-8));
+             const bool log_input = o.flag("log_input", true), full = o.flag("full", false);
+             n.whole = log_input + 2 * full;
+             return n;
+           }));
+  function("kl_div", loss_in<f::kl_div>(
+                         [](options o) { return f::engine::number(static_cast<int>(o.flag("log_target", false))); }));
+  function("binary_cross_entropy", loss_in<f::binary_cross_entropy, 2, 3>(none));
+  function("binary_cross_entropy_with_logits", loss_in<f::binary_cross_entropy_with_logits, 2, 3>(none));
+  function("binary_cross_entropy_with_pos_weight", loss_in<f::binary_cross_entropy_with_pos_weight, 3, 4>(none));
+  function("hinge_embedding_loss", loss_in<f::hinge_embedding_loss>(real("margin", 1)));
+  function("cosine_embedding_loss", loss_in<f::cosine_embedding_loss, 3>(real("margin", 0)));
+  function("nll_loss", loss_in<f::nll_loss, 2, 3>(labels));
+  function("cross_entropy", loss_in<f::cross_entropy, 2, 3>([=](options o) {
+             f::engine::number n = labels(o);
+             n.re = o.real("label_smoothing", 0);
+             return n;
+           }));
+}
+
+}  // namespace tessera::nn
