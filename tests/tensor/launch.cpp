@@ -232,9 +232,9 @@ TEST_CASE("a worker in backward never exchanges with one in a forward of the sam
       else static_cast<void>(all_reduce<summed>(x));
     });
     INFO(told[0] << told[1]);
-    const char* const first = how == checks::never ? "worker 0: backward of all_reduce of double at launching.cpp:"
-                                                   : "worker 0: backward at launching.cpp:";
-    CHECK(all_say(told, {"tessera.agree.fingerprint", first, "worker 1: all_reduce of double at launching.cpp:"}));
+    const char* const first = how == checks::never ? "worker 0: backward of all_reduce of double at launch.cpp:"
+                                                   : "worker 0: backward at launch.cpp:";
+    CHECK(all_say(told, {"tessera.agree.fingerprint", first, "worker 1: all_reduce of double at launch.cpp:"}));
   }
 }
 
@@ -254,7 +254,7 @@ TEST_CASE("checked mode sees two tensors of one type that a worker reduces in an
       for (const int i : {0, 1}) y[static_cast<std::size_t>(t.rank() == other_way ? 1 - i : i)].backward();
     });
   };
-  CHECK(all_say(backward(1), {"tessera.agree.fingerprint", "backward at launching.cpp"}));
+  CHECK(all_say(backward(1), {"tessera.agree.fingerprint", "backward at launch.cpp"}));
   CHECK(backward(-1) == std::vector<std::string>(2));
 }
 

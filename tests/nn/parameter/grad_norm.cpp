@@ -221,7 +221,7 @@ TEST_CASE("copies that drifted apart are named, and equal ones are not", "[refus
     for (const auto& r : run.results) {
       REQUIRE(r);
       INFO(key << ": " << *r);
-      CHECK((*key == '\0' ? *r == "" : says(*r, {"[tessera.agree.copies]", "other worker 5", key, "clipping.cpp"})));
+      CHECK((*key == '\0' ? *r == "" : says(*r, {"[tessera.agree.copies]", "other worker 5", key, "grad_norm.cpp"})));
     }
   }
 }
