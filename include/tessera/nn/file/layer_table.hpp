@@ -35,9 +35,7 @@ class layer_table {
   template <class Make>
   void layer(const std::string& name, Make make) {
     using made = std::remove_cvref_t<decltype(make(std::declval<const node_options&>()))>;
-    const auto place = [make](const node_options& o) {
-      return std::make_shared<tessera::detail::placed_layer<made>>(make(o));
-    };
+    const auto place = [make](const node_options& o) { return engine::placed(make(o)); };
     add_layer(name, place, operands_of<made>());
   }
   /// Adds a function of one to four flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) {
@@ -102,7 +100,7 @@ class layer_table {
       if (x.size() == sizeof...(Place)) y = f(o, x[Place]...);
   }
 
-  using placing = std::function<std::shared_ptr<tessera::detail::placed_node>(const node_options&)>;
+  using placing = std::function<std::unique_ptr<tessera::detail::placed_node>(const node_options&)>;
   using calling = std::function<std::optional<dynamic_flow>(const node_options&, const std::vector<dynamic_flow>&)>;
   void add_layers();
   void add_functions();

@@ -192,7 +192,7 @@ TESSERA_INLINE void layer_table::add_layers() {
 
 TESSERA_INLINE void layer_table::add_layer(const std::string& name, const placing& place, operand_counts operands) {
   const maker add = [place](const node_options& o, const std::vector<dynamic_flow>& x) {
-    const std::shared_ptr<tessera::detail::placed_node> layer = place(o);
+    std::unique_ptr<tessera::detail::placed_node> layer = place(o);
     const engine::tiles_over over{o.axes("sharded_over").list(), o.times("gathered")};
     if (o.has("gathered") && !o.has("sharded_over")) o.here().fault("says gathered without sharded_over");
     o.refuse_others();
@@ -200,9 +200,10 @@ TESSERA_INLINE void layer_table::add_layer(const std::string& name, const placin
     program& p = *x[0].in;
     return p.sharded_over(over, [&] {
       const bool shared = o.has("shared");
-      if (!shared && !o.has("path")) return p.add(layer, !layer->facts.only_here, x);
+      const bool numbered = !layer->facts.only_here;
+      if (!shared && !o.has("path")) return p.add(std::move(layer), numbered, x);
       const auto back = p.enter(o.here().at(shared ? "shared" : "path").word(), shared);
-      const std::vector<dynamic_flow> y = p.add(layer, false, x);
+      const std::vector<dynamic_flow> y = p.add(std::move(layer), false, x);
       p.leave(back);
       return y;
     });

@@ -4,6 +4,7 @@
 #include <tessera/operation/layer/layer_values.hpp>
 #include <tessera/operation/network/sharded_parameters.hpp>
 
+#include <memory>
 #include <vector>
 
 namespace tessera::detail {
@@ -66,6 +67,16 @@ class placed_layer final : public placed_node {
 };
 
 }  // namespace tessera::detail
+
+namespace tessera::nn::engine {
+
+/// A layer as a program places it. Programs own it by its base, so no layer has an owner of its own kind.
+template <class L>
+std::unique_ptr<tessera::detail::placed_node> placed(const L& layer) {
+  return std::unique_ptr<tessera::detail::placed_node>(new tessera::detail::placed_layer<L>(layer));
+}
+
+}  // namespace tessera::nn::engine
 
 #ifndef TESSERA_COMPILED
 #include <tessera/nn/network/placed_layer_impl.hpp>

@@ -76,11 +76,11 @@ class program {
   template <class L, class... F>
   auto add(const L& layer, bool numbered, const F&... x) {
     constexpr int results = tessera::detail::results_said<L>();
-    const int node = add_node(std::make_shared<tessera::detail::placed_layer<L>>(layer), numbered, {x...});
+    const int node = add_node(engine::placed(layer), numbered, {x...});
     return flows_of(node, tessera::detail::indices_below<results>{});
   }
   /// The same of a layer and operands that only run time knows.
-  std::vector<dynamic_flow> add(const std::shared_ptr<tessera::detail::placed_node>& layer, bool numbered,
+  std::vector<dynamic_flow> add(std::unique_ptr<tessera::detail::placed_node> layer, bool numbered,
                                 const std::vector<dynamic_flow>& x);
   /// Runs `f`, which adds to the program; where it throws nothing of it stays.
   template <class F>
@@ -176,8 +176,7 @@ class program {
 
   void make_room(std::size_t operands);
 
-  int add_node(const std::shared_ptr<tessera::detail::placed_node>& placed, bool numbered,
-               const std::vector<dynamic_flow>& x);
+  int add_node(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered, const std::vector<dynamic_flow>& x);
 
   std::shared_ptr<parts> kept_ = std::make_shared<parts>();
   tessera::detail::recorder<engine::node_record> writes_;

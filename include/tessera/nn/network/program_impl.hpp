@@ -51,7 +51,7 @@ TESSERA_INLINE void program::make_room(std::size_t operands) {
   writes_.go_on_in(kept_->nodes.data(), kept_->values.data(), kept_->scopes.data(), kept_->recomputed.data());
 }
 
-TESSERA_INLINE int program::add_node(const std::shared_ptr<tessera::detail::placed_node>& placed, bool numbered,
+TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered,
                                      const std::vector<dynamic_flow>& x) {
   std::vector<tensor_value> operands;
   std::vector<engine::program_value> from;
@@ -67,16 +67,17 @@ TESSERA_INLINE int program::add_node(const std::shared_ptr<tessera::detail::plac
   std::vector<tensor_value> y;
   for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, facts.elements[0])});
   make_room(x.size());
-  kept_->facts.emplace_back(placed, &facts);
+  kept_->facts.emplace_back(std::shared_ptr<const tessera::detail::placed_node>(std::move(placed)), &facts);
   kept_->results.push_back(std::move(y));
   return writes_.add(&facts, std::span<const engine::program_value>(from), results, numbered);
 }
 
-TESSERA_INLINE std::vector<dynamic_flow> program::add(const std::shared_ptr<tessera::detail::placed_node>& layer,
+TESSERA_INLINE std::vector<dynamic_flow> program::add(std::unique_ptr<tessera::detail::placed_node> layer,
                                                       bool numbered, const std::vector<dynamic_flow>& x) {
-  const int node = add_node(layer, numbered, x);
+  const int results = layer->results;
+  const int node = add_node(std::move(layer), numbered, x);
   std::vector<dynamic_flow> y;
-  for (int i = 0; i < layer->results; ++i) y.push_back({this, {node, i}});
+  for (int i = 0; i < results; ++i) y.push_back({this, {node, i}});
   return y;
 }
 
