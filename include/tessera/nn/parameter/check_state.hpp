@@ -1,14 +1,18 @@
 #pragma once
 
-#include <tessera/nn/parameter/state_dict.hpp>
+#include <tessera/nn/parameter/state_tensor.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
 
 namespace tessera::detail {
 
 /// Throws unless what lies under keys has the serial keys, shapes and element types of what a network keeps; says all
 /// that differs. described(value) is as `described_tensor`.
 template <class Value, class Described>
-void check_state(const keyed_state& kept, const std::map<std::string, Value>& state, const std::string& from,
-                 Described&& described) {
+void check_state(const std::map<std::string, std::vector<const nn::engine::state_tensor*>>& kept,
+                 const std::map<std::string, Value>& state, const std::string& from, Described&& described) {
   std::string wrong;
   const auto add = [&](const std::string& what) { wrong += (wrong.empty() ? "" : "; ") + what; };
   for (const auto& [key, parts] : kept) {

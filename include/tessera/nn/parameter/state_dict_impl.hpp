@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/parameter/check_state.hpp>
+#include <tessera/nn/parameter/state_dict.hpp>
 #include <tessera/tensor/verbs.hpp>
 
 #include <algorithm>
