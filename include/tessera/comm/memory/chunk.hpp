@@ -2,6 +2,7 @@
 
 #include <tessera/comm/memory/pages.hpp>
 #include <tessera/comm/memory/size_class.hpp>
+#include <tessera/meta/namespaces.hpp>
 
 #include <algorithm>
 #include <array>
