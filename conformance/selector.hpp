@@ -31,7 +31,7 @@ inline link convolution(const conv_grids& g, const layout& x, const contraction&
     unused.give(l.plan.raw(), l.plan.output());
     l.plan = unused;
   }
-  if (!g.y) l.plan.leave({});
+  if (!g.y) l.plan.set_output({});
   return l;
 }
 

@@ -187,7 +187,7 @@ TEST_CASE("pictures of plans: a piece for each message") {
       std::set<int> ends;
       for (const message& m : all) {
         shown += v.shows(m.where);
-        ends.insert(plan.what() == map::move ? m.to : m.from);
+        ends.insert(plan.kind() == map::move ? m.to : m.from);
       }
       if (ends.size() <= 16) REQUIRE(crossing_pieces(svg) == shown + (all.empty() ? 0 : 1));
       if (!all.empty() && all.size() <= 30)

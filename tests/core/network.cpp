@@ -197,7 +197,7 @@ TEST_CASE("layers in fused_halo exchange once and give what they give by themsel
   STATIC_REQUIRE(one.forward.messages == 12);  // every worker of 2 x 2 from its three neighbours, once
   STATIC_REQUIRE(each.forward.messages > 2 * one.forward.messages - 1);
   // Worker (0, 0) pools 2 x 2 of 4 x 4: it needs rows [0, 4 + 2), columns [0, 4 + 2) and has [0, 5) x [0, 4).
-  STATIC_REQUIRE(box_of(shared::program.nodes[0].what->plan().output(), 0)[2].hi == 6);
+  STATIC_REQUIRE(box_of(shared::program.nodes[0].record->plan().output(), 0)[2].hi == 6);
   STATIC_REQUIRE(std::is_same_v<sequential_type<image, nn::fused_halo<nn::linear<4>>>,
                                 refused_network<within<0, at_layer<0, detail::shared_halo<nn::linear<4>>,
                                                                    verdicts::layer_has_no_window<with::layer<0>>>>,
@@ -392,19 +392,21 @@ TEST_CASE("each dimension of a kernel has a boundary of its own, or all have one
       nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding = {1}, .padding_mode = {boundary::periodic, boundary::zero}}
           .plan(value_of<plane>)
           .used());
-  STATIC_REQUIRE(nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding_mode = boundary::reflect}.what().kernels[1].edge ==
-                 boundary::reflect);
   STATIC_REQUIRE(
-      nn::pad<padding_at<1, 1, 2, 2>, padding_mode<boundary::zero, boundary::replicate>>::what().widths[1].edge ==
-      boundary::replicate);
+      nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding_mode = boundary::reflect}.description().kernels[1].edge ==
+      boundary::reflect);
+  STATIC_REQUIRE(nn::pad<padding_at<1, 1, 2, 2>, padding_mode<boundary::zero, boundary::replicate>>::description()
+                     .widths[1]
+                     .edge == boundary::replicate);
   CHECK(nn::pad_layer{.widths = {1, 1, 2, 2}, .padding_mode = {boundary::zero, boundary::replicate}}
-            .what()
+            .description()
             .widths[1]
             .edge == boundary::replicate);
-  CHECK(nn::conv<1, kernel<3, 3, 3>, padding_mode<boundary::periodic, boundary::zero>>::what().why.is(
+  CHECK(nn::conv<1, kernel<3, 3, 3>, padding_mode<boundary::periodic, boundary::zero>>::description().why.is(
       code::option_of_other_dimensions));
-  CHECK(nn::conv_layer{.out = 1, .kernel = {3}, .padding_mode = {boundary::periodic, boundary::zero}}.what().why.is(
-      code::option_of_other_dimensions));
+  CHECK(nn::conv_layer{.out = 1, .kernel = {3}, .padding_mode = {boundary::periodic, boundary::zero}}
+            .description()
+            .why.is(code::option_of_other_dimensions));
   CHECK(nn::pad_layer{.widths = {1, 1}, .padding_mode = {boundary::zero, boundary::zero}}
             .plan(value_of<plane>)
             .why.is(code::option_of_other_dimensions));
@@ -998,7 +1000,7 @@ index_t lacking(const layout& held, const layout& known) {
 }
 template <class... Layers>
 constexpr layer_plan plan_of_one() {
-  return sequential_type<image, Layers...>::program.nodes[0].what->plan();
+  return sequential_type<image, Layers...>::program.nodes[0].record->plan();
 }
 
 }  // namespace
@@ -1054,7 +1056,7 @@ TEST_CASE("a transposed convolution moves the input's halo or the result's terms
   // No other way to share moves less, rows and columns apart.
   constexpr auto best = [](auto layer) {
     const layout x = detail::of_one_sample(value_of<image>.layout, 1);
-    const contraction what = layer.what();
+    const contraction what = layer.description();
     const detail::contraction_form form(x, what);
     index_t least = INT64_MAX;
     for (unsigned spread = 0; spread < 4; ++spread)
@@ -1120,7 +1122,7 @@ TEST_CASE("a role spreads what each element gives: a cut leaves terms of the ove
 }
 
 TEST_CASE("padding that keeps the extents is the kernel's, the odd one at the end") {
-  constexpr contraction c = nn::conv<4, padding_same, kernel<4, 3>, dilation<1, 3>>::what();
+  constexpr contraction c = nn::conv<4, padding_same, kernel<4, 3>, dilation<1, 3>>::description();
   STATIC_REQUIRE(
       (c.kernels[0].before == 1 && c.kernels[0].after == 2 && c.kernels[1].before == 3 && c.kernels[1].after == 3));
   STATIC_REQUIRE(std::is_same_v<after<nn::conv<4, padding_same, kernel<4, 3>>>,

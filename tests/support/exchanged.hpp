@@ -60,7 +60,7 @@ std::vector<local_box> run(const carried& over, const step& s, int world, std::v
   Meeting meeting(world);
   std::vector<local_box> out;
   const transfer plan = s.plan();
-  const bool fold = s.what == map::fold;
+  const bool fold = s.kind == map::fold;
   for (int r = 0; r < world; ++r) out.emplace_back(fold ? plan.source() : plan.target(), r);
   std::atomic<index_t> received{0};
   std::vector<std::thread> threads;

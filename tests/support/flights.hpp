@@ -65,7 +65,7 @@ class flight {
     salt_ = salt;
     const box mine = cutting{step_.from}.box_of(carrier_.rank());
     for (index_t i = mine[0].lo; i < mine[0].hi; ++i)
-      in_[static_cast<std::size_t>(i - mine[0].lo)] = value(i, step_.what == map::fold ? carrier_.rank() : -1);
+      in_[static_cast<std::size_t>(i - mine[0].lo)] = value(i, step_.kind == map::fold ? carrier_.rank() : -1);
   }
   void start() { call_.emplace(e_->start(memory(in_, e_->input_extents()), memory(out_, e_->output_extents()))); }
   void finish() {
@@ -80,7 +80,7 @@ class flight {
     const box mine = to.box_of(carrier_.rank());
     for (index_t i = mine[0].lo; i < mine[0].hi; ++i) {
       double wanted = 0;
-      if (step_.what == map::fold)
+      if (step_.kind == map::fold)
         for (int r = 0; r < carrier_.size(); ++r) wanted += value(i, r);
       else wanted = value(i, -1);
       const double found = out_[static_cast<std::size_t>(i - mine[0].lo)];

@@ -24,10 +24,10 @@ inline std::vector<composed> composed_of(const view& v, const transfer& plan) {
     composed c{rank, {}};
     const auto add = [&](const message& m) {
       if (!v.shows(m.where) || area_of(v, m.where).w == 0) return;
-      const int other = plan.what() == map::move ? m.from : m.to;
+      const int other = plan.kind() == map::move ? m.from : m.to;
       c.pieces.push_back({m.where, other});
     };
-    if (plan.what() == map::move) plan.receives(rank, add);
+    if (plan.kind() == map::move) plan.receives(rank, add);
     else plan.sends(rank, add);
     if (!c.pieces.empty()) all.push_back(std::move(c));
   }
@@ -129,7 +129,7 @@ inline area draw_composed(const sheet& s, const transfer& plan, double x0, doubl
   const std::vector<composed> all = composed_of(s.v, plan);
   if (disjoint(plan)) return draw_one_map(s, plan.target().of, all, x0, y0);
   if (s.v.flat()) return draw_rows(s, plan.source().of, all, x0, y0);
-  return draw_small_maps(s, plan.what() == map::move ? "gets" : "gives", all, x0, y0);
+  return draw_small_maps(s, plan.kind() == map::move ? "gets" : "gives", all, x0, y0);
 }
 
 }  // namespace tessera::detail

@@ -17,7 +17,7 @@ inline std::vector<int> ranks_of(const mesh_value& m) {
 
 /// The mesh whose workers receive.
 inline const mesh_value& receivers_of(const transfer& plan) {
-  return (plan.what() == map::move ? plan.target() : plan.source()).of.mesh;
+  return (plan.kind() == map::move ? plan.target() : plan.source()).of.mesh;
 }
 
 /// Calls take(message) for every box that goes from one worker to another: by receiver, then by sender, then by place.

@@ -53,10 +53,10 @@ std::string network_table(const Bindings&... bindings) {
   line("", "", "layer", chain ? "" : "reads", "shape", "lies", {"forward B", "backward B", "lower bound", "memory B"});
   for (std::size_t r = 0; r < all.rows.size(); ++r) {
     const engine::network_row& row = all.rows[r];
-    if (row.what == engine::network_row::kind::output && chain) continue;
-    const std::string number = row.what == engine::network_row::kind::node ? all.reference(static_cast<int>(r)) : "";
+    if (row.is == engine::network_row::kind::output && chain) continue;
+    const std::string number = row.is == engine::network_row::kind::node ? all.reference(static_cast<int>(r)) : "";
     std::vector<std::string> bytes;
-    if (row.what == engine::network_row::kind::node)
+    if (row.is == engine::network_row::kind::node)
       bytes = {engine::grouped(row.traffic.forward.bytes), engine::grouped(row.traffic.backward.bytes),
                engine::grouped(row.traffic.forward.lower_bound_bytes + row.traffic.backward.lower_bound_bytes),
                engine::grouped(std::max(row.lives.forward, row.lives.backward))};
@@ -130,10 +130,10 @@ std::string network_json(const Bindings&... bindings) {
   };
   std::string inputs, layers, outputs;
   for (const engine::network_row& r : all.rows) {
-    if (r.what == engine::network_row::kind::input)
+    if (r.is == engine::network_row::kind::input)
       inputs += fmt::format("{}{{{}}}", inputs.empty() ? "" : ", ", lies(r.lies[0]));
-    if (r.what == engine::network_row::kind::output) outputs += (outputs.empty() ? "" : ", ") + reference(r.reads[0]);
-    if (r.what != engine::network_row::kind::node) continue;
+    if (r.is == engine::network_row::kind::output) outputs += (outputs.empty() ? "" : ", ") + reference(r.reads[0]);
+    if (r.is != engine::network_row::kind::node) continue;
     std::string parameters;
     for (int i = 0; i < r.plan.parameters(); ++i)
       parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ",

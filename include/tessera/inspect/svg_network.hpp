@@ -16,7 +16,7 @@ class network_drawing {
     double y = 52;
     for (const network_row& r : all.rows) {
       top_.push_back(y);
-      y += r.what == network_row::kind::output ? 30 : row_height;
+      y += r.is == network_row::kind::output ? 30 : row_height;
     }
     bottom_ = y;
     names_ = 28 + lane_width * lanes_.count;
@@ -58,7 +58,7 @@ class network_drawing {
     return ranks;
   }
   double lane_x(int lane) const { return 22 + lane_width * lane; }
-  double mark_y(std::size_t r) const { return top_[r] + (all_.rows[r].what == network_row::kind::output ? 8 : 16); }
+  double mark_y(std::size_t r) const { return top_[r] + (all_.rows[r].is == network_row::kind::output ? 8 : 16); }
 
   // Scopes are boxes around their rows, those inside others a little smaller.
   void scopes() {
@@ -85,7 +85,7 @@ class network_drawing {
     return n;
   }
   bool inside(std::size_t r, int scope) const {
-    if (all_.rows[r].what != network_row::kind::node) return false;
+    if (all_.rows[r].is != network_row::kind::node) return false;
     for (int s = all_.rows[r].scope; s >= 0; s = Network::program.scopes[s].parent)
       if (s == scope) return true;
     return false;

@@ -181,7 +181,7 @@ inline std::string messages_text(const transfer& plan, int most = 64) {
 inline std::string transfer_text(const transfer& plan, int most = 64) {
   const cost c = cost_of(plan);
   return fmt::format("{} ({}): {} elements in {} messages, busiest worker {}, lower bound {}\n",
-                     plan.what() == map::move ? "move" : "fold", name_of(collective_of(plan)), c.total, c.messages,
+                     plan.kind() == map::move ? "move" : "fold", name_of(collective_of(plan)), c.total, c.messages,
                      c.busiest, c.lower_bound) +
          messages_text(plan, most);
 }

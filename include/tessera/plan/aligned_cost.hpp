@@ -16,7 +16,7 @@ namespace tessera::detail {
 class aligned_cost {
  public:
   constexpr explicit aligned_cost(const transfer& plan)
-      : source_(plan.source()), target_(plan.target()), folds_(plan.what() == map::fold) {
+      : source_(plan.source()), target_(plan.target()), folds_(plan.kind() == map::fold) {
     best_.best.push(intake::of(1));
     at_.resize(source_.of.placements.count);
     for (int d = 0; d < source_.dims.count; ++d) {

@@ -12,12 +12,12 @@ namespace engine {
 
 /// One Move or Fold of a change.
 struct step {
-  map what = map::move;
+  map kind = map::move;
   layout from;
   layout to;
   combine with = combine::sum;
 
-  constexpr transfer plan() const { return {what, from, to}; }
+  constexpr transfer plan() const { return {kind, from, to}; }
 };
 
 }  // namespace engine

@@ -10,9 +10,9 @@ namespace tessera::engine {
 ///
 /// A Move starts from a tiling and a Fold ends in one, where copies are the same on every line of their axis; a Fold
 /// adds terms, never equal copies.
-constexpr refusal check_transfer(map what, const layout& from, const layout& to) {
+constexpr refusal check_transfer(map kind, const layout& from, const layout& to) {
   if (from.dims.count != to.dims.count) return refusal{code::ranks_differ, from.dims.count, to.dims.count};
-  const bool move = what == map::move;
+  const bool move = kind == map::move;
   for (int d = 0; d < from.dims.count; ++d) {
     if (from.dims[d].extent != to.dims[d].extent)
       return refusal{code::extents_differ, d, from.dims[d].extent, to.dims[d].extent};

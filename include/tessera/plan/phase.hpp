@@ -17,7 +17,7 @@ struct phase {
   constexpr bool is_product() const { return count == 2; }  ///< of a Fold and the Move of what it gave
   constexpr const layout& from() const { return steps[0].from; }
   constexpr const layout& to() const { return steps[count - 1].to; }
-  constexpr bool adds() const { return steps[0].what == engine::map::fold; }
+  constexpr bool adds() const { return steps[0].kind == engine::map::fold; }
   constexpr combine with() const { return steps[0].with; }
 };
 
@@ -33,9 +33,9 @@ class phase_plan {
       : first_(p.steps[0].plan()), then_(p.is_product() ? p.steps[1].plan() : transfer()), both_(p.is_product()) {}
 
   /// Who holds what before it, and after it.
-  constexpr const cutting& before() const { return first_.what() == map::fold ? first_.target() : first_.source(); }
+  constexpr const cutting& before() const { return first_.kind() == map::fold ? first_.target() : first_.source(); }
   constexpr const cutting& after() const {
-    return both_ ? then_.target() : first_.what() == map::fold ? first_.source() : first_.target();
+    return both_ ? then_.target() : first_.kind() == map::fold ? first_.source() : first_.target();
   }
 
   /// Whether one of its maps moves anything between workers.
@@ -99,7 +99,7 @@ constexpr index_t workers_adding(const layout& from, const layout& to) {
 
 // Whether a Fold and a Move only add up terms of two workers each, for both of them.
 constexpr bool adds_in_pairs(const step& fold, const step& move) {
-  if (fold.what != map::fold || move.what != map::move || workers_adding(fold.from, move.to) != 2) return false;
+  if (fold.kind != map::fold || move.kind != map::move || workers_adding(fold.from, move.to) != 2) return false;
   for (const dimension& d : move.to.dims)
     if (d.kind != cover::tiled) return false;
   layout terms = move.to;

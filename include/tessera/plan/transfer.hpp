@@ -28,10 +28,10 @@ struct message {
 class transfer {
  public:
   constexpr transfer() = default;
-  constexpr transfer(map what, const layout& from, const layout& to)
-      : what_(what),
-        source_(what == map::move ? from : cotangent(to)),
-        target_(what == map::move ? to : cotangent(from)),
+  constexpr transfer(map kind, const layout& from, const layout& to)
+      : kind_(kind),
+        source_(kind == map::move ? from : cotangent(to)),
+        target_(kind == map::move ? to : cotangent(from)),
         aligned_(source_.of.mesh == target_.of.mesh) {
     for (int a = 0; a < source_.of.mesh.axes.count; ++a) {
       const int b = target_.of.mesh.find(source_.of.mesh.axes[a].name);
@@ -40,7 +40,7 @@ class transfer {
     }
   }
 
-  constexpr map what() const { return what_; }
+  constexpr map kind() const { return kind_; }
   constexpr const cutting& source() const { return source_; }  ///< of the Move that is read, forwards or backwards
   constexpr const cutting& target() const { return target_; }
   constexpr bool aligned() const { return aligned_; }  ///< both sides lie on the same mesh
@@ -48,14 +48,14 @@ class transfer {
   /// Calls take(message) for every box that arrives at a world rank, by coordinate of the sender.
   template <class Take>
   constexpr void receives(int rank, Take&& take) const {
-    if (what_ == map::move) pulls(rank, take);
+    if (kind_ == map::move) pulls(rank, take);
     else pushes(rank, [&](const message& m) { take(message{m.to, m.from, m.where}); });
   }
 
   /// Calls take(message) for every box that leaves a world rank, by coordinate of the receiver.
   template <class Take>
   constexpr void sends(int rank, Take&& take) const {
-    if (what_ == map::move) pushes(rank, take);
+    if (kind_ == map::move) pushes(rank, take);
     else pulls(rank, [&](const message& m) { take(message{m.to, m.from, m.where}); });
   }
 
@@ -172,7 +172,7 @@ class transfer {
     }
   }
 
-  map what_ = map::move;
+  map kind_ = map::move;
   cutting source_;
   cutting target_;
   bool aligned_ = true;

@@ -202,8 +202,8 @@ std::uint64_t number_of_function(const F& f) {
 template <class F, class... Operands>
 tensor<dyn> run(const F& f, const Operands&... x) {
   const function_value gives = f.on(value_at_hand(x)...);
-  if constexpr (requires { f.what(x.layout()...); }) {
-    return local_operation(f.what(x.layout()...).kind, gives, {&x...}, number_of_function(f))
+  if constexpr (requires { f.signature_on(x.layout()...); }) {
+    return local_operation(f.signature_on(x.layout()...).kind, gives, {&x...}, number_of_function(f))
         .run(computing<F>{f}, x.local()...);
   } else {
     const local_operation here(linearity::nonlinear, gives, {&x...}, number_of_function(f));

@@ -52,9 +52,9 @@ TESSERA_INLINE layer_table::layer_table() {
                         o.flag("bias", true),
                         o.axes("cut_out"),
                         o.axes("cut_in"),
-                        o.chosen_partition("output_as"),
+                        o.partition_setting("output_as"),
                         o.number("grain_out", 1),
-                        o.chosen_element("weights_as"),
+                        o.element_setting("weights_as"),
                         o.flag("round_terms", false)};
   });
   layer("experts", [](options o) {
@@ -63,9 +63,9 @@ TESSERA_INLINE layer_table::layer_table() {
                          o.flag("bias", true),
                          o.axes("cut_out"),
                          o.axes("cut_in"),
-                         o.chosen_partition("output_as"),
+                         o.partition_setting("output_as"),
                          o.number("grain_out", 1),
-                         o.chosen_element("weights_as"),
+                         o.element_setting("weights_as"),
                          o.flag("round_terms", false)};
   });
   layer("conv", [](options o) {
@@ -82,9 +82,9 @@ TESSERA_INLINE layer_table::layer_table() {
                       o.flag("bias", true),
                       o.axes("cut_out"),
                       o.axes("cut_in"),
-                      o.chosen_partition("output_as"),
+                      o.partition_setting("output_as"),
                       o.number("grain_out", 1),
-                      o.chosen_element("weights_as"),
+                      o.element_setting("weights_as"),
                       rule == "same",
                       o.flag("round_terms", false)};
   });
@@ -100,9 +100,9 @@ TESSERA_INLINE layer_table::layer_table() {
                                 o.flag("bias", true),
                                 o.axes("cut_out"),
                                 o.axes("cut_in"),
-                                o.chosen_partition("output_as"),
+                                o.partition_setting("output_as"),
                                 o.number("grain_out", 1),
-                                o.chosen_element("weights_as"),
+                                o.element_setting("weights_as"),
                                 o.flag("round_terms", false)};
   });
   layer("max_pool", [](options o) {
@@ -140,16 +140,16 @@ TESSERA_INLINE layer_table::layer_table() {
                           o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
   });
   layer("batch_norm", [](options o) {
-    const engine::chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
-    return batch_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
+    const engine::setting<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    return batch_norm_layer{o.real("eps", 1e-5), momentum.is_set() ? momentum.value() : 0.1, !momentum.is_set(),
                             o.flag("affine", true), o.flag("track_running_stats", true)};
   });
   layer("group_norm", [](options o) {
     return group_norm_layer{o.number("num_groups"), o.real("eps", 1e-5), o.flag("affine", true)};
   });
   layer("instance_norm", [](options o) {
-    const engine::chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
-    return instance_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
+    const engine::setting<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    return instance_norm_layer{o.real("eps", 1e-5), momentum.is_set() ? momentum.value() : 0.1, !momentum.is_set(),
                                o.flag("affine", false), o.flag("track_running_stats", false)};
   });
   layer("layer_norm", [](options o) {
@@ -167,9 +167,9 @@ TESSERA_INLINE layer_table::layer_table() {
                            o.element("weights_as", element::float32),
                            o.axes("cut_out"),
                            o.axes("cut_in"),
-                           o.chosen_partition("output_as"),
-                           o.chosen_number("padding_idx"),
-                           o.chosen_real("max_norm"),
+                           o.partition_setting("output_as"),
+                           o.number_setting("padding_idx"),
+                           o.real_setting("max_norm"),
                            o.real_or_infinite("norm_type", 2),
                            o.flag("scale_grad_by_freq", false),
                            o.flag("frozen", false),
@@ -177,15 +177,15 @@ TESSERA_INLINE layer_table::layer_table() {
   });
   layer("heads", [](options o) {
     return heads_layer{o.number("heads"),    o.number("key_heads"), o.number("features"),
-                       o.flag("bias", true), o.axes("cut_out"),     o.chosen_element("weights_as")};
+                       o.flag("bias", true), o.axes("cut_out"),     o.element_setting("weights_as")};
   });
   layer("gated", [](options o) {
     return gated_layer{o.number("out_features"), o.flag("bias", true), o.axes("cut_out"),
-                       o.chosen_element("weights_as")};
+                       o.element_setting("weights_as")};
   });
   layer("gated_experts", [](options o) {
     return gated_experts_layer{o.number("experts"), o.number("out_features"), o.flag("bias", true), o.axes("cut_out"),
-                               o.chosen_element("weights_as")};
+                               o.element_setting("weights_as")};
   });
   layer("cast", [](options o) { return cast_layer{o.element("to")}; });
   function("attention", [](options o, flow_of q, flow_of k, flow_of v) {

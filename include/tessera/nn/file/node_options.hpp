@@ -54,34 +54,34 @@ class node_options {
     return tells(name, "a whole number") ? 1 : at(name).number(INT64_MIN, INT64_MAX);
   }
   index_t number(const char* name, index_t otherwise, const char* which_is = nullptr) const {
-    return tells(name, "a whole number", which_is != nullptr ? which_is : fmt::format("{}", otherwise)) || !said(name)
+    return tells(name, "a whole number", which_is != nullptr ? which_is : fmt::format("{}", otherwise)) || !is_set(name)
                ? otherwise
                : number(name);
   }
   double real(const char* name) const { return tells(name, "a number") ? 1 : at(name).real(); }
   double real(const char* name, double otherwise, const char* which_is = nullptr) const {
-    return tells(name, "a number", which_is != nullptr ? which_is : fmt::format("{}", otherwise)) || !said(name)
+    return tells(name, "a number", which_is != nullptr ? which_is : fmt::format("{}", otherwise)) || !is_set(name)
                ? otherwise
                : real(name);
   }
   /// A number, or the word "inf".
   double real_or_infinite(const char* name, double otherwise) const {
-    if (tells(name, "a number, or `inf`", fmt::format("{}", otherwise)) || !said(name)) return otherwise;
+    if (tells(name, "a number, or `inf`", fmt::format("{}", otherwise)) || !is_set(name)) return otherwise;
     if (!at(name).value().is_string()) return real(name);
     if (at(name).word() != "inf") at(name).fault("is no number and not inf");
     return std::numeric_limits<double>::infinity();
   }
   /// A number, or null, which means what is said of it.
-  engine::chosen<double> real_or_null(const char* name, double otherwise, const char* null_is) const {
-    if (tells(name, fmt::format("a number, or null: {}", null_is), fmt::format("{}", otherwise)) || !said(name))
+  engine::setting<double> real_or_null(const char* name, double otherwise, const char* null_is) const {
+    if (tells(name, fmt::format("a number, or null: {}", null_is), fmt::format("{}", otherwise)) || !is_set(name))
       return otherwise;
-    return at(name).value().is_null() ? engine::chosen<double>() : engine::chosen(real(name));
+    return at(name).value().is_null() ? engine::setting<double>() : engine::setting(real(name));
   }
   bool flag(const char* name, bool otherwise) const {
-    return tells(name, "true or false", fmt::format("{}", otherwise)) || !said(name) ? otherwise : at(name).flag();
+    return tells(name, "true or false", fmt::format("{}", otherwise)) || !is_set(name) ? otherwise : at(name).flag();
   }
   std::string word(const char* name, const char* otherwise) const {
-    return tells(name, "a word", fmt::format("`{}`", otherwise)) || !said(name) ? otherwise : at(name).word();
+    return tells(name, "a word", fmt::format("`{}`", otherwise)) || !is_set(name) ? otherwise : at(name).word();
   }
 
   /// The element of a name: "double", "float", "bfloat16", as messages say it.
@@ -89,24 +89,24 @@ class node_options {
     return tells(name, "an element") ? tessera::element::float32 : engine::file::read_element(at(name));
   }
   tessera::element element(const char* name, tessera::element otherwise) const {
-    return tells(name, "an element", fmt::format("`{}`", name_of(otherwise))) || !said(name) ? otherwise
-                                                                                             : element(name);
+    return tells(name, "an element", fmt::format("`{}`", name_of(otherwise))) || !is_set(name) ? otherwise
+                                                                                               : element(name);
   }
   /// What is said of an option that may be left to the layer.
-  engine::chosen<tessera::element> chosen_element(const char* name) const {
-    return tells(name, "an element", "the input's") || !said(name) ? engine::chosen<tessera::element>()
-                                                                   : engine::chosen(element(name));
+  engine::setting<tessera::element> element_setting(const char* name) const {
+    return tells(name, "an element", "the input's") || !is_set(name) ? engine::setting<tessera::element>()
+                                                                     : engine::setting(element(name));
   }
-  engine::chosen<index_t> chosen_number(const char* name) const {
-    return tells(name, "a whole number", "none") || !said(name) ? engine::chosen<index_t>()
-                                                                : engine::chosen(number(name));
+  engine::setting<index_t> number_setting(const char* name) const {
+    return tells(name, "a whole number", "none") || !is_set(name) ? engine::setting<index_t>()
+                                                                  : engine::setting(number(name));
   }
-  engine::chosen<double> chosen_real(const char* name) const {
-    return tells(name, "a number", "none") || !said(name) ? engine::chosen<double>() : engine::chosen(real(name));
+  engine::setting<double> real_setting(const char* name) const {
+    return tells(name, "a number", "none") || !is_set(name) ? engine::setting<double>() : engine::setting(real(name));
   }
-  engine::chosen<layout> chosen_partition(const char* name) const {
-    return tells(name, "a partition", "as the layer gives it") || !said(name) ? engine::chosen<layout>()
-                                                                              : engine::chosen(partition(name));
+  engine::setting<layout> partition_setting(const char* name) const {
+    return tells(name, "a partition", "as the layer gives it") || !is_set(name) ? engine::setting<layout>()
+                                                                                : engine::setting(partition(name));
   }
 
   /// A number for all dimensions of a kernel, or a list of one each; `otherwise` is what the layer takes where there
@@ -134,7 +134,7 @@ class node_options {
     if (tells(name, "`same`, `valid`, or whole numbers: one, one for each dimension, or two each, before and after it",
               "0"))
       return "same";
-    if (!said(name) || !at(name).value().is_string()) return {};
+    if (!is_set(name) || !at(name).value().is_string()) return {};
     const std::string rule = at(name).word();
     if (rule != "same" && rule != "valid") at(name).fault("is none of same, valid and numbers");
     return rule;
@@ -142,7 +142,7 @@ class node_options {
   /// Axes of the mesh, outermost first.
   engine::axis_names axes(const char* name) const {
     static_vector<text, max_axes> all;
-    if (tells(name, "a list of axes, outermost first", "the cheapest cut") || !said(name))
+    if (tells(name, "a list of axes, outermost first", "the cheapest cut") || !is_set(name))
       return engine::axis_names(all);
     const engine::file::place given = at(name).list();
     if (given.size() > max_axes) engine::file::refuse(given, code::too_many, given.size());
@@ -198,7 +198,7 @@ class node_options {
   }
   /// A number for all elements of a tensor, or a flat list of one each.
   initial_value initial(const char* name) const {
-    if (tells(name, "a number, or a list of one for each element", "0") || !said(name)) return {};
+    if (tells(name, "a number, or a list of one for each element", "0") || !is_set(name)) return {};
     const engine::file::place given = at(name);
     if (!given.value().is_array()) return init::constant(given.real());
     std::vector<double>& list = keep_.values.emplace_back();
@@ -245,14 +245,14 @@ class node_options {
   Meant word_of(const char* name, Meant otherwise, const std::vector<words_of<Meant>>& words) const {
     const auto unless =
         std::find_if(words.begin(), words.end(), [&](const auto& one) { return one.second == otherwise; });
-    return tells(name, listed(words), fmt::format("`{}`", unless->first)) || !said(name) ? otherwise
-                                                                                         : one_of(at(name), words);
+    return tells(name, listed(words), fmt::format("`{}`", unless->first)) || !is_set(name) ? otherwise
+                                                                                           : one_of(at(name), words);
   }
   template <class Number, class Read>
   engine::numbers_per_dimension<Number> each(const char* name, const std::string& says, const char* otherwise,
                                              const Read& read) const {
     engine::numbers_per_dimension<Number> all;
-    if (tells(name, says, otherwise) || !said(name)) return all;
+    if (tells(name, says, otherwise) || !is_set(name)) return all;
     const engine::file::place given = at(name);
     if (!given.value().is_array()) {
       all.push(read(given));
@@ -267,7 +267,7 @@ class node_options {
     if (told_ != nullptr) told_->push_back({name, says, otherwise});
     return told_ != nullptr;
   }
-  bool said(const char* name) const {
+  bool is_set(const char* name) const {
     asked_.insert(name);
     return here_.has(name);
   }

@@ -74,11 +74,11 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
 template <class Real>
 using shared_combining = std::shared_ptr<const combining<Real>>;
 template <class Real>
-shared_combining<Real> combining_of(const upsampling& what, const local_boxes& where, c10::Device device) {
+shared_combining<Real> combining_of(const upsampling& layer, const local_boxes& where, c10::Device device) {
   const local_box &has = where.operands[0], &makes = where.result;
   matrices<Real> along;
-  for (int i = 0; i < what.count(); ++i)
-    along.push_back(rows_of<Real>(what.over(i, has.extents[2 + i]), has.held[2 + i][0], makes.held[2 + i][0]));
+  for (int i = 0; i < layer.count(); ++i)
+    along.push_back(rows_of<Real>(layer.over(i, has.extents[2 + i]), has.held[2 + i][0], makes.held[2 + i][0]));
   return std::make_shared<const combining<Real>>(std::move(along), device);
 }
 
@@ -93,17 +93,17 @@ at::Tensor interpolated(const at::Tensor& x, const By& by) {
 }
 
 /// Refuses a tensor that is not the box of the inputs, and outputs that have none.
-inline refusal check_window(const at::Tensor& x, const upsampling& what, const local_boxes& where) {
+inline refusal check_window(const at::Tensor& x, const upsampling& layer, const local_boxes& where) {
   const local_box &has = where.operands[0], &makes = where.result;
-  if (const refusal r = first_of(what.check(), check_plain(x)); !r.ok()) return r;
+  if (const refusal r = first_of(layer.check(), check_plain(x)); !r.ok()) return r;
   for (index_t dims : {x.dim(), index_t{has.held.count}, index_t{makes.held.count}})
-    if (dims != what.count() + 2) return refusal{code::layer_takes_other_dimensions, what.count() + 2, dims};
+    if (dims != layer.count() + 2) return refusal{code::layer_takes_other_dimensions, layer.count() + 2, dims};
   if (!x.is_floating_point())
     return refusal{code::no_function_of_element, static_cast<int>(element_of_scalar(x.scalar_type()))};
   for (int d = 0; d < has.held.count; ++d) {
     if (x.size(d) != has.size(d)) return refusal{code::wrong_local_shape, d, has.size(d), x.size(d)};
     if (d < 2) continue;
-    if (const refusal r = what.check(d - 2, has.extents[d]); !r.ok()) return r;
+    if (const refusal r = layer.check(d - 2, has.extents[d]); !r.ok()) return r;
     if (has.size(d) == 0 && makes.size(d) > 0) return refusal{code::nothing_to_resample, d, 0, makes.size(d)};
   }
   return {};
@@ -113,22 +113,22 @@ inline refusal check_window(const at::Tensor& x, const upsampling& what, const l
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor interpolate(const at::Tensor& x, const engine::upsampling& what, const local_boxes& where) {
-  engine::check(tessera::detail::check_window(x, what, where));
+TESSERA_INLINE at::Tensor interpolate(const at::Tensor& x, const engine::upsampling& layer, const local_boxes& where) {
+  engine::check(tessera::detail::check_window(x, layer, where));
   return tessera::detail::interpolated(
-      x, [&](auto real) { return tessera::detail::combining_of<decltype(real)>(what, where, x.device()); });
+      x, [&](auto real) { return tessera::detail::combining_of<decltype(real)>(layer, where, x.device()); });
 }
 
 namespace engine {
 
-TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input) {
+TESSERA_INLINE at::Tensor forward_upsampling(const bound_layer& b, const upsampling& layer, const at::Tensor& input) {
   const at::Tensor x = b.ready(input);
   if (b.is_empty) return tessera::detail::empty_result(b.outputs, {x});
   return tessera::detail::interpolated(x, [&](auto real) -> const auto& {
     using found = tessera::detail::shared_combining<decltype(real)>;
     return b.once<found>([&] {
-      check(tessera::detail::check_window(x, what, b.boxes()));
-      return tessera::detail::combining_of<decltype(real)>(what, b.boxes(), x.device());
+      check(tessera::detail::check_window(x, layer, b.boxes()));
+      return tessera::detail::combining_of<decltype(real)>(layer, b.boxes(), x.device());
     });
   });
 }

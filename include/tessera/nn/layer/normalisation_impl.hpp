@@ -198,52 +198,52 @@ inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, co
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor forward(const call& c, const engine::normalisation& what) {
+TESSERA_INLINE at::Tensor forward(const call& c, const engine::normalisation& layer) {
   const at::Tensor& x = c.operand();
   using tessera::detail::groups_here;
   using shared_groups = std::shared_ptr<const groups_here>;
   const shared_groups& shared =
-      c.layer.once<shared_groups>([&] { return std::make_shared<const groups_here>(c.layer, what); });
+      c.bound.once<shared_groups>([&] { return std::make_shared<const groups_here>(c.bound, layer); });
   const groups_here& groups = *shared;
-  const bool running = what.tracked && !c.training;
-  if (what.groups.by_channel && !what.groups.channels.said() && !running && groups.count() == 1)
-    throw error(refusal{code::one_value_a_channel}, c.layer.team->label());
+  const bool running = layer.tracked && !c.training;
+  if (layer.groups.by_channel && !layer.groups.channels.is_set() && !running && groups.count() == 1)
+    throw error(refusal{code::one_value_a_channel}, c.bound.team->label());
   std::vector<at::Tensor> operands{x};
   for (std::size_t i = 0; i < c.state.parameters.size(); ++i) operands.push_back(c.weight(i));
   const auto given = [&](std::size_t i) { return i < operands.size() ? std::optional(operands[i]) : std::nullopt; };
-  const auto kept = [&](std::size_t i) { return what.tracked ? std::optional(c.buffer(i).value()) : std::nullopt; };
-  double share = what.momentum;
-  if (what.tracked && c.training) {
-    if (!what.groups.by_sample || what.cumulative) c.buffer(2).set(c.buffer(2).value() + 1);
-    if (what.cumulative) share = 1 / c.buffer(2).value().item<double>();
+  const auto kept = [&](std::size_t i) { return layer.tracked ? std::optional(c.buffer(i).value()) : std::nullopt; };
+  double share = layer.momentum;
+  if (layer.tracked && c.training) {
+    if (!layer.groups.by_sample || layer.cumulative) c.buffer(2).set(c.buffer(2).value() + 1);
+    if (layer.cumulative) share = 1 / c.buffer(2).value().item<double>();
   }
-  const double eps = what.eps == engine::eps_of_element ? tessera::detail::epsilon_of(x.scalar_type()) : what.eps;
-  if (running || (!groups.cut() && !what.averages())) {
+  const double eps = layer.eps == engine::eps_of_element ? tessera::detail::epsilon_of(x.scalar_type()) : layer.eps;
+  if (running || (!groups.cut() && !layer.averages())) {
     const auto alone = [&] {
-      if (!what.centred) return at::rms_norm(x, groups.sizes(x), given(1), eps);
-      if (!what.groups.by_channel) return at::layer_norm(x, groups.sizes(x), given(1), given(2), eps);
-      if (what.groups.by_sample && !running)
+      if (!layer.centred) return at::rms_norm(x, groups.sizes(x), given(1), eps);
+      if (!layer.groups.by_channel) return at::layer_norm(x, groups.sizes(x), given(1), given(2), eps);
+      if (layer.groups.by_sample && !running)
         return at::group_norm(x, groups.of_channels(x), given(1), given(2), eps, false);
       // Where extents of 1 let strides pass as channels-last ones, LibTorch's backward takes those of the gradient for
       // them too.
       return at::batch_norm(x.contiguous(), given(1), given(2), kept(0), kept(1), !running, share, eps, false);
     };
-    return c.layer.tied(x.numel() > 0 ? alone() : tessera::detail::empty_result(c.layer.outputs, operands), operands);
+    return c.bound.tied(x.numel() > 0 ? alone() : tessera::detail::empty_result(c.bound.outputs, operands), operands);
   }
   std::vector<at::Tensor> given_or_not = operands;
   given_or_not.resize(3);
-  const auto [m, y] = tessera::detail::normalised({shared, eps, what.centred, c.layer.some_are_empty}, given_or_not);
-  if (what.tracked && c.training && (groups.count() > 0 || (what.averages() && groups.samples() == 0))) {
+  const auto [m, y] = tessera::detail::normalised({shared, eps, layer.centred, c.bound.some_are_empty}, given_or_not);
+  if (layer.tracked && c.training && (groups.count() > 0 || (layer.averages() && groups.samples() == 0))) {
     const at::NoGradGuard no_record;
     const auto blend = [&](std::size_t i, const at::Tensor& now) {
       const at::Tensor before = c.buffer(i).value().to(at::kDouble);
       c.buffer(i).set((1 - share) * before + share * now.reshape(before.sizes()));
     };
-    const tessera::detail::moments now = what.averages() ? groups.averaged(m) : m;
+    const tessera::detail::moments now = layer.averages() ? groups.averaged(m) : m;
     blend(0, now.mean);
     blend(1, now.squares * (groups.count() / (groups.count() - 1)));
   }
-  return c.layer.tied(y, operands);
+  return c.bound.tied(y, operands);
 }
 
 }  // namespace tessera::nn

@@ -30,13 +30,13 @@ TESSERA_INLINE executor::state::state(team_handle of, const program_type& p, std
     return static_cast<std::size_t>(v.place) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
   };
   for (const auto& node : p) {
-    step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held, nullptr, nullptr};
+    step s{node.record, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held, nullptr, nullptr};
     for (std::size_t i = 0;
          i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
     for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
-    s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.what->name));
-    s.seen = std::make_shared<const observed_place>(observed_place{observer, s.path, s.what->name});
+    s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.record->name));
+    s.seen = std::make_shared<const observed_place>(observed_place{observer, s.path, s.record->name});
     values += static_cast<std::size_t>(node.results);
     steps.push_back(std::move(s));
   }
@@ -105,7 +105,7 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
   const bool one_layer = of != nullptr && my.steps.size() == 1 && of->is_one_layer();  // it has the part's own keys
   for (std::size_t i = 0; i < my.steps.size(); ++i) {
     const step& now = my.steps[i];
-    const layer_plan p = now.what->plan();
+    const layer_plan p = now.record->plan();
     const auto take = [&](auto& all, const char* name, const layout& stored, element e,
                           const auto& make) -> const auto& {
       const std::string place = one_layer ? std::string() : now.path;
@@ -124,8 +124,8 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
     layer_state& own = my.states.emplace_back();
     for (int k = 0; k < p.parameters(); ++k) {
       const parameter_value w = p.parameter(k);
-      const element e = p.parameter_element(k, now.what->elements[0]);
-      const element comes = p.parameter_comes_as(k, now.what->elements[0]);
+      const element e = p.parameter_element(k, now.record->elements[0]);
+      const element comes = p.parameter_comes_as(k, now.record->elements[0]);
       const auto make = [&](const std::string& path) {
         return parameter(my.team, path, w, e, s).used_as(w.used, comes, p.times(k));
       };
@@ -194,9 +194,9 @@ TESSERA_INLINE auto executor::bound_for(std::span<const tensor<dyn>* const> inpu
   for (const step& now : my.steps) {
     std::vector<const tensor_value*> operands;
     for (const std::size_t v : now.operands) operands.push_back(&b.values[v]);
-    const layer_plan p = now.what->plan_for(operands);
+    const layer_plan p = now.record->plan_for(operands);
     check(p.why, now.called);
-    const element first = operands.empty() ? now.what->elements[0] : operands[0]->element;
+    const element first = operands.empty() ? now.record->elements[0] : operands[0]->element;
     b.layers.emplace_back(my.team, p, first);
     for (int i = 0; i < p.outputs(); ++i) {
       b.values.push_back({p.output(i), p.element_of(i, first)});

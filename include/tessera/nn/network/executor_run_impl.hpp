@@ -77,7 +77,7 @@ TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& v
   observed_layer seen(node.seen, why);
   std::vector<at::Tensor> results = [&] {
     try {
-      return node.what->forward({bound_->layers[i], operands, mine, training_, node.number, my_->compares_indices});
+      return node.record->forward({bound_->layers[i], operands, mine, training_, node.number, my_->compares_indices});
     } catch (const error&) {
       throw;
     } catch (const c10::Error& e) {

@@ -8,7 +8,7 @@ namespace tessera::detail {
 
 /// Notes what run time needs.
 struct running {
-  using fact = nn::engine::node_record;
+  using record = nn::engine::node_record;
 
   template <class On>
   struct noted;
@@ -25,10 +25,10 @@ struct running {
       static const nn::engine::running_layer<L> layer{L{}};
       return layer(c);
     }
-    static constexpr fact value{facts_of<applied<L, In...>>, &plan_for, &forward};
+    static constexpr record value{layer_record_of<applied<L, In...>>, &plan_for, &forward};
   };
   template <class On>
-  static constexpr const fact* fact_of() {
+  static constexpr const record* record_of() {
     return &noted<On>::value;
   }
 };

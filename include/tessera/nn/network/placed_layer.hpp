@@ -15,19 +15,19 @@ class placed_layer {
  public:
   placed_layer(const L& l, std::vector<tensor_value> x, const std::vector<tiles_over>& over)
       : layer(l), operands(std::move(x)), over_(over), runs(layer) {
-    facts.name = layer.name;
-    facts.only_here = requires { L::only_here; };
-    facts.planned = [](const void* self) { return static_cast<const placed_layer*>(self)->plan(); };
-    for (const tensor_value& one : operands) facts.elements.push(one.element);
-    facts.layer = this;
-    facts.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {
+    record.name = layer.name;
+    record.only_here = requires { L::only_here; };
+    record.planned = [](const void* self) { return static_cast<const placed_layer*>(self)->plan(); };
+    for (const tensor_value& one : operands) record.elements.push(one.element);
+    record.layer = this;
+    record.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {
       return static_cast<const placed_layer*>(self)->plan_for(at_hand, indices_below<Operands>{});
     };
-    facts.run = [](const void* self, const nn::call& c) { return static_cast<const placed_layer*>(self)->runs(c); };
+    record.run = [](const void* self, const nn::call& c) { return static_cast<const placed_layer*>(self)->runs(c); };
   }
   placed_layer(const placed_layer&) = delete;
 
-  nn::engine::node_record facts;
+  nn::engine::node_record record;
 
   layer_plan plan() const {
     std::vector<const tensor_value*> x;

@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 /// Notes what run time needs of layers that are values.
 struct building {
-  using fact = nn::engine::node_record;
+  using record = nn::engine::node_record;
   using program_type = nn::program;
 };
 
@@ -100,7 +100,7 @@ class program {
       return f();
     } catch (...) {
       writes_ = before;
-      kept_->facts.resize(static_cast<std::size_t>(before.node_count));
+      kept_->records.resize(static_cast<std::size_t>(before.node_count));
       kept_->results.resize(static_cast<std::size_t>(before.node_count));
       throw;
     }
@@ -183,7 +183,7 @@ class program {
     std::vector<engine::program_value> outputs;
     std::vector<engine::program_end> ends;           // the same as tensors
     std::vector<std::vector<tensor_value>> results;  // of each node
-    std::vector<std::shared_ptr<const engine::node_record>> facts;
+    std::vector<std::shared_ptr<const engine::node_record>> records;
     std::vector<std::shared_ptr<const void>> owners;
   };
 
@@ -216,11 +216,11 @@ class program {
     refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why,
            layer.name);
     std::vector<tensor_value> y;
-    for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, placed->facts.elements[0])});
+    for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, placed->record.elements[0])});
     make_room(sizeof...(F));
-    kept_->facts.emplace_back(placed, &placed->facts);
+    kept_->records.emplace_back(placed, &placed->record);
     kept_->results.push_back(std::move(y));
-    return writes_.add(&placed->facts, {x.from...}, results, numbered);
+    return writes_.add(&placed->record, {x.from...}, results, numbered);
   }
 
   std::shared_ptr<parts> kept_ = std::make_shared<parts>();

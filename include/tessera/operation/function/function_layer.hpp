@@ -13,10 +13,10 @@ constexpr layer_plan plan_function(const F& f, const Values&... x) {
   const function_value y = f.on(x...);
   layer_plan p;
   if (p.why = y.why; !p.why.ok()) return p;
-  (p.take(x.layout), ...);
-  p.give(y.result.layout, y.result.element);
+  (p.add_input(x.layout), ...);
+  p.add_output(y.result.layout, y.result.element);
   if constexpr (requires { f.exchanges(x...); })
-    for (const exchange_value& e : f.exchanges(x...)) p.exchange(e.from, e.to, e.element);
+    for (const exchange_value& e : f.exchanges(x...)) p.add_exchange(e.from, e.to, e.element);
   if constexpr (requires { F::saves; }) p.holds = functions::engine::footprint_of(F::saves);
   if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
   return p;
@@ -27,7 +27,7 @@ template <class F, int Operands>
 struct function_layer {
   static constexpr const char* name = F::name;
   static constexpr bool only_here = true;
-  static constexpr function_layer what() { return {}; }
+  static constexpr function_layer description() { return {}; }
   template <class... Values>
   static constexpr layer_plan plan(const Values&... x) {
     return plan_function(F{}, x...);
@@ -41,7 +41,7 @@ struct held_function {
   static constexpr bool only_here = true;
   F f;
 
-  held_function what() const { return *this; }
+  held_function description() const { return *this; }
   template <class... Values>
   layer_plan plan(const Values&... x) const {
     return plan_function(f, x...);

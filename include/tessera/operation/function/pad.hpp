@@ -20,19 +20,19 @@ struct pad : engine::function {
   constexpr engine::function_value on(const tensor_value& x) const {
     const refusal why = engine::first_of(engine::check_number(Of, n, x.element), widths_fit(x.layout));
     if (!why.ok()) return {{}, why};
-    const layer_plan p = engine::plan_widened(x.layout, widths(x.layout));
+    const layer_plan p = engine::plan_pad(x.layout, widths(x.layout));
     return {{p.why.ok() ? p.output() : layout(), x.element},
             engine::first_of(p.why, engine::plan_elementwise(x.layout).why)};
   }
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {
-    const layer_plan p = engine::plan_widened(x.layout, widths(x.layout));
+    const layer_plan p = engine::plan_pad(x.layout, widths(x.layout));
     engine::exchange_values all = engine::no_items<engine::exchange_value, 4>;
     all.push({p.given(), p.used(), x.element});
     return all;
   }
   /// How windows of one element stand, from the dimension on.
-  static constexpr engine::widening widths(const layout& x) {
-    engine::widening all;
+  static constexpr engine::pad_description widths(const layout& x) {
+    engine::pad_description all;
     for (int d = Dim; d < x.dims.count; ++d)
       all.widths.push(d == Dim ? engine::widened(Before, After) : engine::widened(0, 0));
     return all;

@@ -53,17 +53,18 @@ constexpr function_value counted(function_value y, const tensor_value& x) {
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                       \
-  template <int... Dims>                                                                                           \
-  struct function_name : engine::function {                                                                        \
-    static constexpr const char* name = #function_name;                                                            \
-    static constexpr engine::saved saves = engine::saved::reads;                                                   \
-    constexpr signature what(const layout& x) const {                                                              \
-      return engine::reduced<Dims...>(x, linearity::kind, combine::with);                                          \
-    }                                                                                                              \
-    constexpr engine::function_value on(const tensor_value& x) const {                                             \
-      return engine::counted(engine::local(what(x.layout), engine::takes::elements, engine::gives::result, x), x); \
-    }                                                                                                              \
+#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                           \
+  template <int... Dims>                                                                                               \
+  struct function_name : engine::function {                                                                            \
+    static constexpr const char* name = #function_name;                                                                \
+    static constexpr engine::saved saves = engine::saved::reads;                                                       \
+    constexpr signature signature_on(const layout& x) const {                                                          \
+      return engine::reduced<Dims...>(x, linearity::kind, combine::with);                                              \
+    }                                                                                                                  \
+    constexpr engine::function_value on(const tensor_value& x) const {                                                 \
+      return engine::counted(engine::local(signature_on(x.layout), engine::takes::elements, engine::gives::result, x), \
+                             x);                                                                                       \
+    }                                                                                                                  \
   };
 /// A reduction over named dimensions, over all where none is named, as a value.
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)

@@ -8,7 +8,7 @@ namespace tessera {
 namespace engine {
 
 /// The maximum of all that each output covers, of which there are so many whatever the extents are.
-struct adaptive_maximum {
+struct adaptive_max_pool_description {
   upsampling covers;
 };
 
@@ -29,8 +29,8 @@ constexpr upsampling covering(const per_dimension& sizes) {
 namespace engine {
 
 /// Plans an adaptive maximum: the windows are those of the mean (`interpolation::area`).
-constexpr layer_plan plan_adaptive_maximum(const tensor_value& x, const adaptive_maximum& what) {
-  layer_plan p = plan_upsampling(x, what.covers, linearity::nonlinear);
+constexpr layer_plan plan_adaptive_max_pool(const tensor_value& x, const adaptive_max_pool_description& layer) {
+  layer_plan p = plan_upsampling(x, layer.covers, linearity::nonlinear);
   if (p.why.ok()) p.make(p.raw(), element::int64);  // where each maximum is
   return p;
 }
@@ -44,16 +44,18 @@ namespace nn {
 template <index_t... Extents>
 struct adaptive_avg_pool : layer<adaptive_avg_pool<Extents...>> {
   static constexpr const char* name = "adaptive_avg_pool";
-  static constexpr engine::upsampling what() { return tessera::detail::covering({Extents...}); }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_upsampling(x, what()); }
+  static constexpr engine::upsampling description() { return tessera::detail::covering({Extents...}); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_upsampling(x, description()); }
 };
 
 /// The same of maxima; `with_indices` says where they lie.
 template <index_t... Extents>
 struct adaptive_max_pool : layer<adaptive_max_pool<Extents...>> {
   static constexpr const char* name = "adaptive_max_pool";
-  static constexpr engine::adaptive_maximum what() { return {tessera::detail::covering({Extents...})}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_adaptive_maximum(x, what()); }
+  static constexpr engine::adaptive_max_pool_description description() {
+    return {tessera::detail::covering({Extents...})};
+  }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_adaptive_max_pool(x, description()); }
 };
 
 /// `adaptive_avg_pool` as a value: `adaptive_avg_pool_layer{.sizes = {4, 4}}`.
@@ -61,8 +63,8 @@ struct adaptive_avg_pool_layer {
   static constexpr const char* name = "adaptive_avg_pool";
   engine::per_dimension sizes{};
 
-  constexpr engine::upsampling what() const { return tessera::detail::covering(sizes); }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_upsampling(x, what()); }
+  constexpr engine::upsampling description() const { return tessera::detail::covering(sizes); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_upsampling(x, description()); }
 };
 
 /// `adaptive_max_pool` as a value.
@@ -70,8 +72,8 @@ struct adaptive_max_pool_layer {
   static constexpr const char* name = "adaptive_max_pool";
   engine::per_dimension sizes{};
 
-  constexpr engine::adaptive_maximum what() const { return {tessera::detail::covering(sizes)}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_adaptive_maximum(x, what()); }
+  constexpr engine::adaptive_max_pool_description description() const { return {tessera::detail::covering(sizes)}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_adaptive_max_pool(x, description()); }
 };
 
 }  // namespace nn

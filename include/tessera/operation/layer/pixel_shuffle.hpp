@@ -8,7 +8,7 @@ namespace tessera {
 namespace engine {
 
 /// Elements that change places between channels and space: r to a side.
-struct shuffling {
+struct pixel_shuffle_description {
   index_t factor = 1;
   bool back = false;  ///< from space to channels
 
@@ -22,30 +22,30 @@ struct shuffling {
 
 /// Plans a pixel shuffle or its inverse: what goes together lies on one worker, so a cut that goes through it moves to
 /// where it does not.
-constexpr layer_plan plan_shuffling(const layout& x, const shuffling& what) {
+constexpr layer_plan plan_pixel_shuffle(const layout& x, const pixel_shuffle_description& layer) {
   const int space = x.dims.count - 2;
   if (space < 1 || space > 3) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, x.dims.count});
-  if (what.factor < 1 || what.factor >= index_t{1} << 31)
-    return refused_layer(refusal{code::factor_not_positive, 1, what.factor});
-  const index_t channels = what.channels(space);
+  if (layer.factor < 1 || layer.factor >= index_t{1} << 31)
+    return refused_layer(refusal{code::factor_not_positive, 1, layer.factor});
+  const index_t channels = layer.channels(space);
   const letters own = letters_of(x.dims.count);
   inferred y{x, {}};
   signature grows;
   for (int d = 1; d < x.dims.count && y.why.ok(); ++d) {
-    const index_t n = d == 1 ? channels : what.factor;
-    const bool splits = what.back == (d > 1);
+    const index_t n = d == 1 ? channels : layer.factor;
+    const bool splits = layer.back == (d > 1);
     y.why = detail::hold_together(y.layout, d, splits ? n : 1);
     if (!splits) grows = grows.scaled(own[d], n);
   }
   if (y.why.ok()) y.why = check_change(x, y.layout);
   const layout used = y.layout;
   for (int d = 1; d < x.dims.count && y.why.ok(); ++d)
-    if (what.back == (d > 1)) y = detail::outer_part(y.layout, d, d == 1 ? channels : what.factor);
+    if (layer.back == (d > 1)) y = detail::outer_part(y.layout, d, d == 1 ? channels : layer.factor);
   if (y.why.ok()) y = detail::reshaped(y.layout, own, own, grows);
   layer_plan p;
   p.why = y.why;
-  p.take(x, used);
-  p.give(y.layout);
+  p.add_input(x, used);
+  p.add_output(y.layout);
   p.holds = saved_tensors::saving(0);
   return p;
 }
@@ -59,16 +59,20 @@ namespace nn {
 template <index_t Factor>
 struct pixel_shuffle : layer<pixel_shuffle<Factor>> {
   static constexpr const char* name = "pixel_shuffle";
-  static constexpr engine::shuffling what() { return {Factor}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_shuffling(x.layout, what()); }
+  static constexpr engine::pixel_shuffle_description description() { return {Factor}; }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    return engine::plan_pixel_shuffle(x.layout, description());
+  }
 };
 
 /// Its inverse, [n, c, h·r, w·r] → [n, c·r², h, w].
 template <index_t Factor>
 struct pixel_unshuffle : layer<pixel_unshuffle<Factor>> {
   static constexpr const char* name = "pixel_unshuffle";
-  static constexpr engine::shuffling what() { return {Factor, true}; }
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::plan_shuffling(x.layout, what()); }
+  static constexpr engine::pixel_shuffle_description description() { return {Factor, true}; }
+  static constexpr layer_plan plan(const tensor_value& x) {
+    return engine::plan_pixel_shuffle(x.layout, description());
+  }
 };
 
 /// `pixel_shuffle` as a value.
@@ -76,8 +80,8 @@ struct pixel_shuffle_layer {
   static constexpr const char* name = "pixel_shuffle";
   index_t factor = 1;
 
-  constexpr engine::shuffling what() const { return {factor}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_shuffling(x.layout, what()); }
+  constexpr engine::pixel_shuffle_description description() const { return {factor}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_pixel_shuffle(x.layout, description()); }
 };
 
 /// `pixel_unshuffle` as a value.
@@ -85,8 +89,8 @@ struct pixel_unshuffle_layer {
   static constexpr const char* name = "pixel_unshuffle";
   index_t factor = 1;
 
-  constexpr engine::shuffling what() const { return {factor, true}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_shuffling(x.layout, what()); }
+  constexpr engine::pixel_shuffle_description description() const { return {factor, true}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_pixel_shuffle(x.layout, description()); }
 };
 
 }  // namespace nn

@@ -8,18 +8,18 @@ namespace tessera {
 namespace engine {
 
 /// A rectifier whose slope below 0 is learned.
-struct learned_slope {
+struct prelu_description {
   bool channelwise = false;  ///< one of each channel, else one of all
   double init = 0.25;
 };
 
 /// Plans one: a slope of each channel lies cut where the channels are, and its gradient is summed over whatever else
 /// cuts x.
-constexpr layer_plan plan_prelu(const tensor_value& x, const learned_slope& what) {
+constexpr layer_plan plan_prelu(const tensor_value& x, const prelu_description& layer) {
   if (!has_cotangent(x.element) || is_complex(x.element))
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layout w = weight_for(x.layout, {1});
-  if (what.channelwise) {
+  if (layer.channelwise) {
     if (x.layout.dims.count < 2)
       return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
     const letters all = letters_of(x.layout.dims.count);
@@ -31,7 +31,7 @@ constexpr layer_plan plan_prelu(const tensor_value& x, const learned_slope& what
   layer_plan p = plan_elementwise(x.layout);
   p.holds = saved_tensors::saving(1, 1);
   p.holds.returning = 1;  // each element's part of the weight's gradient
-  p.own({"weight", stored_form(w), w, init::constant(what.init)});
+  p.add_parameter({"weight", stored_form(w), w, init::constant(layer.init)});
   return p;
 }
 
@@ -45,8 +45,8 @@ struct prelu_layer {
   bool channelwise = false;
   double init = 0.25;
 
-  constexpr engine::learned_slope what() const { return {channelwise, init}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_prelu(x, what()); }
+  constexpr engine::prelu_description description() const { return {channelwise, init}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_prelu(x, description()); }
 };
 
 /// max(x, 0) + w·min(x, 0), with one slope w that is learned, from 1/4, or `channelwise` one of each channel (He et al.
@@ -54,11 +54,11 @@ struct prelu_layer {
 template <class... Options>
 struct prelu : layer<prelu<Options...>> {
   static constexpr const char* name = "prelu";
-  static constexpr engine::option_set takes{engine::topic::channelwise};
-  static constexpr engine::learned_slope what() { return {options().drop.channelwise}; }
+  static constexpr engine::option_kinds takes{engine::option_kind::channelwise};
+  static constexpr engine::prelu_description description() { return {options().drop.channelwise}; }
   static constexpr layer_plan plan(const tensor_value& x) {
     const refusal why = options().weights.why;
-    return why.ok() ? engine::plan_prelu(x, what()) : engine::refused_layer(why);
+    return why.ok() ? engine::plan_prelu(x, description()) : engine::refused_layer(why);
   }
 
  private:

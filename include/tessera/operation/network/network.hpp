@@ -9,7 +9,7 @@ namespace tessera {
 namespace engine {
 
 /// What types know of a layer at its layouts.
-struct layer_facts {
+struct layer_record {
   const char* name = nullptr;
   bool only_here = false;  ///< no layer of the serial network: it takes no number in its keys
   layer_plan (*planned)(const void* layer) = nullptr;
@@ -24,18 +24,20 @@ struct layer_facts {
 
 namespace detail {
 
+// Whether the serial network has no such layer.
+template <class L>
+inline constexpr bool is_only_here = requires { L::only_here; };
+
 template <class On>
-inline constexpr layer_facts facts_of{On::layer::name, requires {On::layer::only_here;
-}
-, &On::plan, On::elements
-};  // namespace tessera
+inline constexpr layer_record layer_record_of{On::layer::name, is_only_here<typename On::layer>, &On::plan,
+                                              On::elements};
 
 /// Notes what types know.
 struct plans {
-  using fact = layer_facts;
+  using record = layer_record;
   template <class On>
-  static constexpr const fact* fact_of() {
-    return &facts_of<On>;
+  static constexpr const record* record_of() {
+    return &layer_record_of<On>;
   }
 };
 
@@ -62,7 +64,7 @@ template <class List>
 using only_type = typename only_type_of<List>::type;
 
 // Why a module on tensor types, which gives Y, is no network, if it is none.
-template <class Reading, int Place, class Module, class Y, class... In>
+template <class Mode, int Place, class Module, class Y, class... In>
 constexpr auto network_verdict() {
   using inputs = verdict_of<inputs_check<Place, In...>>;
   using given = typename flows_of<Y>::verdict;
@@ -70,9 +72,9 @@ constexpr auto network_verdict() {
   else if constexpr (kind_of<Module> != kind::layer && !is_callable<Module>())
     return wrong_argument<kind::network, 0, kind::module, kind_of<Module>>{};
   else if constexpr (!given::ok) return given{};
-  else if constexpr (!module_call<Reading, Module, canonical_tensor<In>...>::is_constant)
+  else if constexpr (!module_call<Mode, Module, canonical_tensor<In>...>::is_constant)
     return verdicts::module_not_constant<>{};
-  else return verdict_of<typename module_call<Reading, Module, canonical_tensor<In>...>::counted>{};
+  else return verdict_of<typename module_call<Mode, Module, canonical_tensor<In>...>::counted>{};
 }
 
 }  // namespace detail
@@ -88,7 +90,7 @@ struct network_of {
   using input = detail::only_type<inputs>;    ///< where there is one
   using output = detail::only_type<outputs>;  ///< where there is one
 
-  static constexpr const program_view<layer_facts>& program =
+  static constexpr const program_view<layer_record>& program =
       detail::module_program<detail::plans, Module, canonical_tensor<In>...>::view;
 };
 
@@ -105,23 +107,23 @@ struct refused_network {
   using outputs = detail::type_list<detail::refused_like<In>>;
   using input = In;
   using output = detail::refused_like<In>;
-  static constexpr engine::program_view<engine::layer_facts> program{};
+  static constexpr engine::program_view<engine::layer_record> program{};
   static_assert((Verdict::template refuse<Verdict>(), true));
 };
 
 namespace detail {
 
 // What a chain gives of a tensor type.
-template <class Reading, class In, class... Layers>
+template <class Mode, class In, class... Layers>
 struct given_by_chain {
-  using type = decltype(nn::chain<Layers...>{}(typename input_flow<In, Reading>::type{}));
+  using type = decltype(nn::chain<Layers...>{}(typename input_flow<In, Mode>::type{}));
 };
 
 // `Accepted` where the layers fit one another, else `Refused`, neither of them instantiated.
-template <class Reading, template <class, class...> class Accepted, template <class, class> class Refused, int Place,
+template <class Mode, template <class, class...> class Accepted, template <class, class> class Refused, int Place,
           class Module, class Y, class... In>
 struct network_by {
-  using verdict = decltype(network_verdict<Reading, Place, Module, Y, In...>());
+  using verdict = decltype(network_verdict<Mode, Place, Module, Y, In...>());
   template <class First = void, class...>
   struct first {
     using type = as_tensor<First>;
@@ -202,13 +204,13 @@ struct program_traffic<Program, indices<Place...>> {
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {
-    return sum({bound_traffic(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)
+    return sum({bound_traffic(Program.nodes[Place].record->plan(), Program.nodes[Place].record->elements, known)
                     .again(Program.times_again(Place))...,
                 {}});
   }
   template <auto... Bindings>
   static constexpr traffic_value constant() {
-    return sum({layer_traffic<Program.nodes[Place].what, Bindings...>.again(Program.times_again(Place))..., {}});
+    return sum({layer_traffic<Program.nodes[Place].record, Bindings...>.again(Program.times_again(Place))..., {}});
   }
 };
 

@@ -88,13 +88,13 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     return all;
   }
   static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {
-    return sum({bound_memory(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)...,
+    return sum({bound_memory(Program.nodes[Place].record->plan(), Program.nodes[Place].record->elements, known)...,
                 layer_memory()},
                known, nodes);
   }
   template <auto... Bindings>
   static constexpr memory_value constant() {
-    return sum({constant_memory<Program.nodes[Place].what, Bindings...>..., layer_memory()},
+    return sum({constant_memory<Program.nodes[Place].record, Bindings...>..., layer_memory()},
                extents_bound(Bindings...));
   }
 };

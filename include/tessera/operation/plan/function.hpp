@@ -23,9 +23,9 @@ struct exchange_value {
 using exchange_values = static_vector<exchange_value, 4>;
 
 /// A function of tensors is a value: it has a `name`, and `on(values…)` says what it gives. One that is a local
-/// operation has its signature, `what(layouts…)`, too, another its `exchanges(values…)`; what it computes of boxes is
-/// `compute(f, boxes…)` on the tensor floor. What it holds in memory it says by `saves`, or by `hold(plan, values…)`
-/// where that depends on its operands.
+/// operation has its signature, `signature_on(layouts…)`, too, another its `exchanges(values…)`; what it computes of
+/// boxes is `compute(f, boxes…)` on the tensor floor. What it holds in memory it says by `saves`, or by `hold(plan,
+/// values…)` where that depends on its operands.
 ///
 /// What a function of types gives and moves follows from its own type; the numbers that it holds can only be refused.
 using function = detail::is_a<kind::function>;

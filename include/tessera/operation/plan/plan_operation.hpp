@@ -69,7 +69,7 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
   (add(own), ...);
   if (!p.why.ok()) return p;
   p = detail::one_operation(x, x, what, operands);
-  for (const parameter_value& w : parameters) p.own(w);
+  for (const parameter_value& w : parameters) p.add_parameter(w);
   return p;
 }
 

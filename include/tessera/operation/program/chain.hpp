@@ -36,7 +36,7 @@ template <int Index, class Part, class Y>
 constexpr auto located(const Y& y) {
   using verdict = typename Y::verdict;
   if constexpr (verdict::ok || std::is_same_v<verdict, refused_before>) return y;
-  else return flow<typename Y::type, typename Y::reading, typename located_verdict<Index, Part, verdict>::type>{};
+  else return flow<typename Y::type, typename Y::trace_mode, typename located_verdict<Index, Part, verdict>::type>{};
 }
 
 template <int Index, class Part, class X>

@@ -11,8 +11,8 @@ namespace tessera::engine {
 /// one. It holds on all workers or on none.
 constexpr bool brings_a_halo(const layout& from, const layout& to) {
   const change there = change_between(from, to), back = change_between(cotangent(to), cotangent(from));
-  return there.steps.count == 1 && there.steps[0].what == map::move && !narrows(there.steps[0]) &&
-         back.steps.count == 1 && back.steps[0].what == map::fold;
+  return there.steps.count == 1 && there.steps[0].kind == map::move && !narrows(there.steps[0]) &&
+         back.steps.count == 1 && back.steps[0].kind == map::fold;
 }
 
 /// How windows over what a worker holds itself of a dimension give its outputs, all but those at its ends which read
