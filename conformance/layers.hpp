@@ -205,7 +205,7 @@ inline trial pool(test_case& c) {
   for (std::size_t d = 2; d < of.size(); ++d) what.kernels.push(of[d]);
   const std::string type = c.given.text("layer_type");
   if (type != "max" && type != "avg") throw unbuilt(fmt::format("pooling of the type '{}'", type));
-  what.what = type == "max" ? tessera::engine::pooling::kind::max : tessera::engine::pooling::kind::average;
+  what.is = type == "max" ? tessera::engine::pooling::kind::max : tessera::engine::pooling::kind::average;
   const link l = planned(what, plan_pooling(x, what));
   trial t = run_layer(c, l);
   compare_halos(c, l, of, t);

@@ -52,7 +52,7 @@ struct serial_layer {
     return i < state.parameters.size() ? std::optional(state.parameters[i]) : std::nullopt;
   }
 
-  at::Tensor operator()(const repartition_description\&) const { return x; }
+  at::Tensor operator()(const repartition_description&) const { return x; }
 
   at::Tensor operator()(const contraction& what) const {
     kernel_lists k(what.kernels);

@@ -257,7 +257,7 @@ TEST_CASE("inputs lie on several meshes, and results are given in any order") {
 TEST_CASE("a layer of one's own takes several flows and gives several") {
   using net = network_type<with_twins, vectors>;
   STATIC_REQUIRE(net::program.nodes[1].results == 2);
-  STATIC_REQUIRE((net::program.output(0).place == 1 && net::program.output(1).place == 0));
+  STATIC_REQUIRE((net::program.output(0).index == 1 && net::program.output(1).index == 0));
   STATIC_REQUIRE(std::is_same_v<
                  net::outputs,
                  detail::type_list<tensor<partition<plane, blocks<upper>, whole>, shape<many, dim<6>>, std::int64_t>,

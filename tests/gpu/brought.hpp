@@ -69,7 +69,8 @@ class brought_exchange final : public bound_exchange {
     return there;
   }
   void copy(const void* from, void* to, index_t bytes, cudaMemcpyKind how) const {
-    if (bytes > 0) detail::insist(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), how, on_), "copying");
+    if (bytes > 0)
+      detail::throw_if_failed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), how, on_), "copying");
   }
 
   nccl_transport& carrier_;

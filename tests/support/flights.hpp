@@ -328,7 +328,7 @@ inline std::string another_agreement(transport& c, std::uint64_t places) {
     for (int i = 1; among.key_of(1, what.c_str()) % places != among.key_of(1, "reason 0") % places || i == 1; ++i)
       what = fmt::format("reason {}", i);
   try {
-    among.gather(std::vector<std::uint64_t>{1}, what.c_str(), {.why = purpose::agreement, .what = what.c_str()});
+    among.gather(std::vector<std::uint64_t>{1}, what.c_str(), {.why = purpose::agreement, .name = what.c_str()});
   } catch (const error& e) {
     const std::string says = e.what();
     const bool both =

@@ -100,7 +100,7 @@ inline area draw_rows(const sheet& s, const layout& tiles, const std::vector<com
 }
 
 // A small map for each worker.
-inline area draw_small_maps(const sheet& s, const char* what, const std::vector<composed>& all, double x0, double y0) {
+inline area draw_small_maps(const sheet& s, const char* words, const std::vector<composed>& all, double x0, double y0) {
   constexpr std::size_t most = 16;
   view small = s.v;
   const double scale = std::min({1.0, 150 / s.v.columns.size, 120 / s.v.rows.size});
@@ -116,7 +116,7 @@ inline area draw_small_maps(const sheet& s, const char* what, const std::vector<
     draw_pieces({s.to, small, s.colours}, all[i], x, y);
     s.to.outline(x, y, small.columns.size, small.rows.size, "#c3cad4", 1);
     s.to.chip(x + wide / 2, y - 10, all[i].rank, s.colours.of(all[i].rank));
-    s.to.text(x + wide + 5, y - 6, what, 10, drawing::faint);
+    s.to.text(x + wide + 5, y - 6, words, 10, drawing::faint);
   }
   double high = step_y * static_cast<double>((shown + across - 1) / across) - 18;
   if (all.size() > most)

@@ -70,10 +70,10 @@ std::string network_table(const Bindings&... bindings) {
       line("", marks(r, true), fmt::format("  {}", row.plan.parameter(i).name), "",
            engine::shape_text(row.plan.stored(i)), engine::covers_text(row.plan.stored(i)), {});
   }
-  const auto sum = [&](const std::string& what, const std::vector<std::string>& bytes) {
+  const auto sum = [&](const std::string& label, const std::vector<std::string>& bytes) {
     const std::size_t before =
         names + reads + shapes + covers + (chain ? 0 : static_cast<std::size_t>(2 * drawn.count + 5));
-    s += fmt::format("{:<{}}", what, before);
+    s += fmt::format("{:<{}}", label, before);
     for (const std::string& b : bytes) s += fmt::format("{:>12}", b);
     s += '\n';
   };
@@ -125,7 +125,7 @@ std::string network_json(const Bindings&... bindings) {
     return s;
   };
   const auto reference = [&](int row) {
-    const bool node = all.rows[static_cast<std::size_t>(row)].what == engine::network_row::kind::node;
+    const bool node = all.rows[static_cast<std::size_t>(row)].is == engine::network_row::kind::node;
     return node ? all.reference(row) : engine::json_string(all.reference(row));
   };
   std::string inputs, layers, outputs;

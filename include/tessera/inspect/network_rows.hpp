@@ -40,7 +40,7 @@ struct network_rows {
     std::array<node_memory, program.count + 1> lives;
     memory = detail::program_memory<Network::program, typename Network::inputs>::under(known, lives.data());
     add_inputs(typename Network::inputs{}, bindings...);
-    const auto row_of = [&](const program_value& v) { return v.node < 0 ? v.place : program.inputs + v.node; };
+    const auto row_of = [&](const program_value& v) { return v.node < 0 ? v.index : program.inputs + v.node; };
     for (int i = 0; i < program.count; ++i) {
       const auto& node = program.nodes[i];
       network_row row;

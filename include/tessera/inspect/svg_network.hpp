@@ -126,11 +126,11 @@ class network_drawing {
 
   void row(std::size_t r) {
     const network_row& now = all_.rows[r];
-    const bool node = now.what == network_row::kind::node;
+    const bool node = now.is == network_row::kind::node;
     const double x = lane_x(lanes_.row_lane[r]), y = mark_y(r);
     to_.circle(x, y, 6, node ? drawing::ink : "#ffffff", drawing::ink);
     to_.text(names_, y + 5, now.name, 14, drawing::ink, "start", true);
-    if (now.what == network_row::kind::output) return;
+    if (now.is == network_row::kind::output) return;
     if (!now.path.empty()) to_.text(names_, y + 20, now.path, 11, drawing::faint);
     std::string parameters;
     for (int i = 0; i < now.plan.parameters(); ++i)

@@ -118,7 +118,7 @@ at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y);
 
 namespace engine {
 
-at::Tensor sum_of_products(const signature& what, at::TensorList x);
+at::Tensor sum_of_products(const signature& op, at::TensorList x);
 
 }  // namespace engine
 

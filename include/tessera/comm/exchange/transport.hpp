@@ -14,7 +14,7 @@ namespace tessera {
 namespace engine {
 
 /// Where tensors lie: on the host, or on a device of a kind that LibTorch numbers, one of those that the process sees.
-struct tensor_place {
+struct tensor_device {
   int kind = 0;
   int index = -1;
 };
@@ -22,8 +22,8 @@ struct tensor_place {
 /// What a transport can do, as data.
 struct transport_traits {
   const char* name;
-  bool shares_memory;      ///< receivers read the sender's box themselves: no staging
-  tensor_place tensors{};  ///< where the tensors lie that it serves
+  bool shares_memory;       ///< receivers read the sender's box themselves: no staging
+  tensor_device tensors{};  ///< where the tensors lie that it serves
 };
 
 /// Carries boxes between the workers of one launch; seen from one of them. Its exchanges keep it alive, so a

@@ -62,8 +62,8 @@ class mpi_box {
     MPI_Datatype row = repeated(one, most, stride, most);
     MPI_Datatype parts[]{repeated(row, n / most, most * stride, most), repeated(one, n % most, stride, most)};
     const int once[]{1, 1};
-    const MPI_Aint places[]{0, n / most * most * stride};
-    MPI_Type_create_struct(2, once, places, parts, &all);
+    const MPI_Aint offsets[]{0, n / most * most * stride};
+    MPI_Type_create_struct(2, once, offsets, parts, &all);
     for (MPI_Datatype* part : {&row, &parts[0], &parts[1]}) release(*part);
     return all;
   }

@@ -43,7 +43,7 @@ class node_map {
   const std::string& why() const { return why_; }
 
   /// Whether two workers read one another's heaps.
-  bool near(int a, int b) const {
+  bool same_node(int a, int b) const {
     return std::max(at(a), at(b)) < nodes_.size() && nodes_[at(a)] >= 0 && nodes_[at(a)] == nodes_[at(b)];
   }
 

@@ -33,7 +33,9 @@ class layer_table {
   /// gain{}; })`.
   template <class Make>
   void layer(const std::string& name, Make make) {
-    const auto tell = [make, name] { return told(name, [&](const node_options& o) { return operands_of(make(o)); }); };
+    const auto tell = [make, name] {
+      return node_kind_of(name, [&](const node_options& o) { return operands_of(make(o)); });
+    };
     const maker add = [make](const node_options& o, const std::vector<dynamic_flow>& x) {
       const auto made = make(o);
       const engine::tiles_over over{o.axes("sharded_over").list(), o.times("gathered")};
@@ -55,7 +57,7 @@ class layer_table {
   /// return x * o.real("by"); })`.
   template <class F>
   void function(const std::string& name, F f) {
-    const auto tell = [f, name] { return told(name, [&](const node_options& o) { return tried(f, o); }); };
+    const auto tell = [f, name] { return node_kind_of(name, [&](const node_options& o) { return tried(f, o); }); };
     const maker add = [f, name](const node_options& o, const std::vector<dynamic_flow>& x) {
       const auto of = [&](const auto&... flows) {
         if constexpr (std::is_invocable_v<F, const node_options&, decltype(flows)...>) {
@@ -98,15 +100,15 @@ class layer_table {
   }
   template <class L>
   static constexpr operand_counts operands_of(const L&) {
-    return counted([]<int... Place>(tessera::detail::indices<Place...>) {
-      return requires(const L& layer, const tensor_value& x) { layer.plan((static_cast<void>(Place), x)...); };
+    return counted([]<int... Index>(tessera::detail::indices<Index...>) {
+      return requires(const L& layer, const tensor_value& x) { layer.plan((static_cast<void>(Index), x)...); };
     });
   }
   template <class F>
   static constexpr operand_counts flows_of() {
-    return counted([]<int... Place>(tessera::detail::indices<Place...>) {
+    return counted([]<int... Index>(tessera::detail::indices<Index...>) {
       return std::is_invocable_v<F, const node_options&,
-                                 decltype((static_cast<void>(Place), std::declval<const dynamic_flow&>()))...>;
+                                 decltype((static_cast<void>(Index), std::declval<const dynamic_flow&>()))...>;
     });
   }
   /// The fewest flows that a function takes.
@@ -117,13 +119,13 @@ class layer_table {
 
   /// What `ask(options)` asks for, of whom nothing is said; it gives how many operands there are.
   template <class Ask>
-  static engine::node_kind told(const std::string& name, const Ask& ask) {
+  static engine::node_kind node_kind_of(const std::string& name, const Ask& ask) {
     engine::node_kind k;
     k.name = name;
     const engine::file::json nothing = engine::file::json::object();
     const mesh_value mesh;
     engine::file::lists keep;
-    std::tie(k.least, k.most) = ask(node_options(engine::file::place(nothing, name), mesh, keep, &k.fields));
+    std::tie(k.least, k.most) = ask(node_options(engine::file::json_cursor(nothing, name), mesh, keep, &k.fields));
     return k;
   }
   /// A function asks before it is computed: whether its operands fit does not matter.
@@ -134,8 +136,8 @@ class layer_table {
     program p;
     const dynamic_flow x = p.input({any, element::float32});
     try {
-      const auto ask = [&]<int... Place>(tessera::detail::indices<Place...>) {
-        static_cast<void>(f(o, (static_cast<void>(Place), x)...));
+      const auto ask = [&]<int... Index>(tessera::detail::indices<Index...>) {
+        static_cast<void>(f(o, (static_cast<void>(Index), x)...));
       };
       ask(tessera::detail::indices_below<least<F>()>{});
     } catch (const std::exception&) {
@@ -151,8 +153,8 @@ class layer_table {
   static std::vector<dynamic_flow> listed(const dynamic_flow& y) { return {y}; }
   template <class... F>
   static std::vector<dynamic_flow> listed(const flows<F...>& all) {
-    return [&]<int... Place>(tessera::detail::indices<Place...>) {
-      return std::vector<dynamic_flow>{get<Place>(all)...};
+    return [&]<int... Index>(tessera::detail::indices<Index...>) {
+      return std::vector<dynamic_flow>{get<Index>(all)...};
     }(tessera::detail::indices_below<sizeof...(F)>{});
   }
   template <class On>

@@ -40,14 +40,14 @@ inline const std::vector<node_field>& common_fields() {
 /// What a file says of a node: its options by name. One that nobody asks for is refused.
 class node_options {
  public:
-  node_options(engine::file::place here, const mesh_value& mesh, engine::file::lists& keep,
+  node_options(engine::file::json_cursor here, const mesh_value& mesh, engine::file::lists& keep,
                std::vector<engine::node_field>* told = nullptr)
       : here_(std::move(here)), mesh_(mesh), keep_(keep), told_(told) {
     for (const engine::node_field& every : engine::common_fields())
       if (every.name != "sharded_over" && every.name != "gathered") asked_.insert(every.name);
   }
 
-  const engine::file::place& here() const { return here_; }
+  const engine::file::json_cursor& here() const { return here_; }
   bool has(const char* name) const { return here_.has(name); }
 
   index_t number(const char* name) const {
@@ -113,21 +113,21 @@ class node_options {
   /// are none.
   engine::per_dimension numbers(const char* name, const char* otherwise = "") const {
     return each<index_t>(name, "a whole number, or one for each dimension", otherwise,
-                         [](const engine::file::place& one) { return one.number(); });
+                         [](const engine::file::json_cursor& one) { return one.number(); });
   }
   engine::numbers_per_dimension<double> reals(const char* name, const char* otherwise = "") const {
     return each<double>(name, "a number, or one for each dimension", otherwise,
-                        [](const engine::file::place& one) { return one.real(); });
+                        [](const engine::file::json_cursor& one) { return one.real(); });
   }
   /// Numbers of which a kernel has two for each dimension as well, before and after it.
   engine::per_dimension widths(const char* name, const char* otherwise = "") const {
     return each<index_t>(name, "a whole number, one for each dimension, or two each, before and after it", otherwise,
-                         [](const engine::file::place& one) { return one.number(); });
+                         [](const engine::file::json_cursor& one) { return one.number(); });
   }
   /// Two numbers for each of the last dimensions, before and after it.
   engine::per_dimension pairs(const char* name) const {
     return each<index_t>(name, "whole numbers, two for each of the last dimensions in order, before and after it", "",
-                         [](const engine::file::place& one) { return one.number(); });
+                         [](const engine::file::json_cursor& one) { return one.number(); });
   }
   /// "same" or "valid" in place of numbers; nothing where they are numbers.
   std::string padding_rule(const char* name) const {
@@ -144,7 +144,7 @@ class node_options {
     static_vector<text, max_axes> all;
     if (tells(name, "a list of axes, outermost first", "the cheapest cut") || !is_set(name))
       return engine::axis_names(all);
-    const engine::file::place given = at(name).list();
+    const engine::file::json_cursor given = at(name).list();
     if (given.size() > max_axes) engine::file::refuse(given, code::too_many, given.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
       const std::string& word = keep_.names.emplace_back(given.item(i).word());
@@ -159,7 +159,7 @@ class node_options {
                                                        {"replicate", boundary::replicate},
                                                        {"circular", boundary::periodic}};
     return each<boundary>(name, listed(modes) + ", or one for each dimension", "`zeros`",
-                          [](const engine::file::place& one) { return one_of(one, modes); });
+                          [](const engine::file::json_cursor& one) { return one_of(one, modes); });
   }
   /// LibTorch's word for an interpolation, whatever the number of dimensions.
   interpolation interpolated(const char* name) const {
@@ -199,7 +199,7 @@ class node_options {
   /// A number for all elements of a tensor, or a flat list of one each.
   initial_value initial(const char* name) const {
     if (tells(name, "a number, or a list of one for each element", "0") || !is_set(name)) return {};
-    const engine::file::place given = at(name);
+    const engine::file::json_cursor given = at(name);
     if (!given.value().is_array()) return init::constant(given.real());
     std::vector<double>& list = keep_.values.emplace_back();
     for (std::size_t i = 0; i < given.size(); ++i) list.push_back(given.item(i).real());
@@ -208,7 +208,7 @@ class node_options {
   /// A partition, whatever the extents.
   layout partition(const char* name) const {
     if (tells(name, "a partition")) return {};
-    const engine::file::place given = at(name);
+    const engine::file::json_cursor given = at(name);
     const std::vector<index_t> ones(given.only({"dims", "meaning"}).at("dims").list().size(), dynamic);
     return engine::file::layout_reader(given, mesh_, ones, false, keep_).value();
   }
@@ -235,7 +235,7 @@ class node_options {
     return all;
   }
   template <class Meant>
-  static Meant one_of(const engine::file::place& given, const std::vector<words_of<Meant>>& words) {
+  static Meant one_of(const engine::file::json_cursor& given, const std::vector<words_of<Meant>>& words) {
     const std::string said = given.word();
     for (const auto& one : words)
       if (said == one.first) return one.second;
@@ -253,7 +253,7 @@ class node_options {
                                              const Read& read) const {
     engine::numbers_per_dimension<Number> all;
     if (tells(name, says, otherwise) || !is_set(name)) return all;
-    const engine::file::place given = at(name);
+    const engine::file::json_cursor given = at(name);
     if (!given.value().is_array()) {
       all.push(read(given));
       return all;
@@ -271,12 +271,12 @@ class node_options {
     asked_.insert(name);
     return here_.has(name);
   }
-  engine::file::place at(const char* name) const {
+  engine::file::json_cursor at(const char* name) const {
     asked_.insert(name);
     return here_.at(name);
   }
 
-  engine::file::place here_;
+  engine::file::json_cursor here_;
   const mesh_value& mesh_;
   engine::file::lists& keep_;
   std::vector<engine::node_field>* told_;

@@ -17,11 +17,11 @@ class bound_layer {
  public:
   bound_layer(team_handle of, const layer_plan& plan, element first = element::float64)
       : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
-    for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->place(plan.given(i)), team->place(plan.used(i))});
+    for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->intern(plan.given(i)), team->intern(plan.used(i))});
     for (int i = 0; i < plan.exchanges(); ++i)
-      exchanges.push_back({team->place(plan.from(i)), team->place(plan.to(i))});
+      exchanges.push_back({team->intern(plan.from(i)), team->intern(plan.to(i))});
     for (int i = 0; i < plan.outputs(); ++i) {
-      results.push_back({team->place(plan.raw(i)), team->place(plan.output(i))});
+      results.push_back({team->intern(plan.raw(i)), team->intern(plan.output(i))});
       gives.push_back(tessera::detail::scalar_type(plan.element_of(i, first)));
       travels.push_back(tessera::detail::scalar_type(plan.travels_in(i, first)));
     }

@@ -65,12 +65,12 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::lookup& layer) {
         mine.lo <= layer.padding_row() && layer.padding_row() < mine.hi ? layer.padding_row() - mine.lo : -1;
     const bool all = mine.size() == layer.rows;
     const at::Tensor elsewhere = all ? at::Tensor() : at::logical_or(indices < mine.lo, indices >= mine.hi);
-    const at::Tensor place = all ? indices : (indices - mine.lo).masked_fill_(elsewhere, 0);
-    at::Tensor rows = at::embedding(w, place, padding);
+    const at::Tensor local_row = all ? indices : (indices - mine.lo).masked_fill_(elsewhere, 0);
+    at::Tensor rows = at::embedding(w, local_row, padding);
     if (!all) rows = rows.masked_fill_(elsewhere.unsqueeze(-1), 0);
     if (!layer.by_frequency || !rows.requires_grad()) return rows;
     const at::Tensor shares = times.clamp_min(1).to(at::kDouble).reciprocal_().to(rows.scalar_type());
-    const at::Tensor share = shares.index_select(0, place.flatten()).view(place.sizes()).unsqueeze_(-1);
+    const at::Tensor share = shares.index_select(0, local_row.flatten()).view(local_row.sizes()).unsqueeze_(-1);
     rows.register_hook([share](const at::Tensor& g) { return g * share; });
     return at::alias(rows);  // a gradient of the result itself is as it comes
   }();

@@ -101,18 +101,18 @@ inline at::Tensor forward(const call& c, const engine::relu_description&) { retu
 namespace engine {
 
 /// A function of tensors: a local one on the boxes, another with its exchanges.
-template <class F, int... Place>
-at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<Place...>) {
+template <class F, int... Index>
+at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<Index...>) {
   const local_boxes& where = c.bound.boxes();
   const at::Tensor y = [&] {
-    if constexpr (requires { f.signature_on(c.bound.inputs[Place].to->layout()...); }) {
+    if constexpr (requires { f.signature_on(c.bound.inputs[Index].to->layout()...); }) {
       const tessera::detail::computing<F> compute{f};
       if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.bound.gives[0]);
-      if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Place))...>)
-        return compute(where, c.operand(Place)...);
-      else return compute(c.operand(Place)...);
+      if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Index))...>)
+        return compute(where, c.operand(Index)...);
+      else return compute(c.operand(Index)...);
     } else {
-      return compute(f, bound_exchanges{c.bound.team, where, c.bound.exchanges}, c.operand(Place)...);
+      return compute(f, bound_exchanges{c.bound.team, where, c.bound.exchanges}, c.operand(Index)...);
     }
   }();
   return y.is_floating_point() || y.is_complex() ? c.bound.tied(y, c.operands) : y;

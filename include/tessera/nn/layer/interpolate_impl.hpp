@@ -17,12 +17,12 @@ Real step_of(const resampling& r) {
 /// The input below the place of an output, and how far the place is from it. That of the nearest neighbours is found in
 /// float whatever the element is, as LibTorch's gradient finds it.
 template <class Real>
-struct placed {
+struct sample_point {
   index_t below = 0;
   Real beyond = 0;
 };
 template <class Real>
-placed<Real> place_of(const resampling& r, index_t y) {
+sample_point<Real> sample_point_of(const resampling& r, index_t y) {
   const auto below = [&](auto at) {
     return smaller(static_cast<index_t>(std::floor(static_cast<float>(at))), r.n - 1);
   };
@@ -61,7 +61,7 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
       rows.end_row();
       continue;
     }
-    const placed<Real> p = kept ? placed<Real>{y} : place_of<Real>(r, y);
+    const sample_point<Real> p = kept ? sample_point<Real>{y} : sample_point_of<Real>(r, y);
     for (index_t t = -reached.before; t <= reached.after; ++t)
       rows.add(clamp(clamp(p.below + t, 0, r.n - 1), inputs.lo, inputs.hi - 1) - inputs.lo,
                static_cast<Real>(weight_at(r.mode, t, p.beyond)));

@@ -63,7 +63,7 @@ class groups_here {
     std::vector<index_t> sizes = of_groups.sizes().vec();
     sizes.insert(sizes.begin() + 2, widest_);
     const at::Tensor all = of_groups.unsqueeze(2).expand(sizes).flatten(1, 2);
-    return places_.defined() ? all.index_select(1, places_) : all;
+    return positions_.defined() ? all.index_select(1, positions_) : all;
   }
 
   /// What groups have here, of the moments of elements.
@@ -106,7 +106,8 @@ class groups_here {
     if (!of_.channels.is_set()) return sums;
     std::vector<index_t> sizes = sums.sizes().vec();
     sizes[1] = ranges_ * widest_;
-    const at::Tensor all = places_.defined() ? at::zeros(sizes, sums.options()).index_copy(1, places_, sums) : sums;
+    const at::Tensor all =
+        positions_.defined() ? at::zeros(sizes, sums.options()).index_copy(1, positions_, sums) : sums;
     return all.unflatten(1, {ranges_, widest_}).sum(2);
   }
 
@@ -166,10 +167,10 @@ class groups_here {
     widest_ = of_.range(whole_);
     ranges_ = ranges_whole(whole_, of_) ? size_of(channels) / widest_ : of_.channels.value();
     if (ranges_ * widest_ == size_of(channels)) return;
-    std::vector<index_t> places;
+    std::vector<index_t> positions;
     for (const interval& i : channels)
-      for (index_t c = i.lo; c < i.hi; ++c) places.push_back(c);
-    places_ = at::tensor(places, at::kLong).to(device_of(*team_));
+      for (index_t c = i.lo; c < i.hi; ++c) positions.push_back(c);
+    positions_ = at::tensor(positions, at::kLong).to(device_of(*team_));
   }
   /// How many elements of each group a worker has.
   at::Tensor elements_at(const coordinates& c) const {
@@ -210,8 +211,8 @@ class groups_here {
   std::vector<index_t> over_;
   double count_ = 1;
   index_t ranges_ = 0;
-  index_t widest_ = 1;  ///< how many channels a range has
-  at::Tensor places_;   ///< of each channel here among those of all ranges, where it has not all of them
+  index_t widest_ = 1;    ///< how many channels a range has
+  at::Tensor positions_;  ///< of each channel here among those of all ranges, where it has not all of them
   at::Tensor here_ = at::ones({}, at::kDouble);
   at::Tensor counts_;  ///< of the parts of each group
   line_groups lines_;

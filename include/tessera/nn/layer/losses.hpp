@@ -21,7 +21,7 @@ struct local_losses {
 };
 
 /// What all workers have of their losses, by the exchange in this place.
-at::Tensor reduced(const bound_exchanges& by, std::size_t place, nn::reduction how, const local_losses& mine,
+at::Tensor reduced(const bound_exchanges& by, std::size_t exchange, nn::reduction how, const local_losses& mine,
                    at::ScalarType type);
 
 /// Losses times weights that have no gradient; and the losses of each kind, of this worker's boxes.

@@ -38,7 +38,7 @@ dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn>& x, ca
   engine::check(
       engine::first_of(p.why, tessera::detail::is_maximum(description) ? refusal{} : refusal{code::not_a_maximum}),
       *x.team());
-  const engine::scoped_context now(*x.team(), {.what = "maxima with indices", .at = at});
+  const engine::scoped_context now(*x.team(), {.name = "maxima with indices", .at = at});
   const engine::pooled y = engine::forward_pooling({x.team(), p}, description, x.local(), true);
   const auto given = [&](const at::Tensor& local, const char* called) {
     return tessera::detail::tensor_of(x.team(), p.output(), local,

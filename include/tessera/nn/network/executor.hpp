@@ -105,7 +105,7 @@ class executor {
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
     functions::engine::number number;
     const char* called = nullptr;  ///< "layer encoder.2 (conv)", by messages
-    std::shared_ptr<const observed_place> seen;
+    std::shared_ptr<const observed_node> seen;
   };
   /// The program bound for inputs that lie alike.
   struct bound_program {

@@ -26,21 +26,21 @@ namespace tessera::nn::engine {
 TESSERA_INLINE executor::state::state(team_handle of, const program_type& p, std::shared_ptr<const void> owner)
     : team(std::move(of)), program(p), kept(std::move(owner)) {
   std::size_t values = static_cast<std::size_t>(p.inputs);
-  const auto place_of = [&](const program_value& v) {
-    return static_cast<std::size_t>(v.place) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
+  const auto index_of = [&](const program_value& v) {
+    return static_cast<std::size_t>(v.index) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
   };
   for (const auto& node : p) {
     step s{node.record, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held, nullptr, nullptr};
     for (std::size_t i = 0;
          i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
-    for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
+    for (int i = 0; i < node.operands; ++i) s.operands.push_back(index_of(p.operand(node, i)));
     s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.record->name));
-    s.seen = std::make_shared<const observed_place>(observed_place{observer, s.path, s.record->name});
+    s.seen = std::make_shared<const observed_node>(observed_node{observer, s.path, s.record->name});
     values += static_cast<std::size_t>(node.results);
     steps.push_back(std::move(s));
   }
-  for (int i = 0; i < p.outputs; ++i) outputs.push_back(place_of(p.output(i)));
+  for (int i = 0; i < p.outputs; ++i) outputs.push_back(index_of(p.output(i)));
   std::vector<bool> read(values);
   for (const std::size_t v : outputs) read[v] = true;
   for (std::size_t i = steps.size(); i-- > 0;)
@@ -108,8 +108,8 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
     const layer_plan p = now.record->plan();
     const auto take = [&](auto& all, const char* name, const layout& stored, element e,
                           const auto& make) -> const auto& {
-      const std::string place = one_layer ? std::string() : now.path;
-      const std::string path = place + (place.empty() || *name == 0 ? "" : ".") + name;
+      const std::string prefix = one_layer ? std::string() : now.path;
+      const std::string path = prefix + (prefix.empty() || *name == 0 ? "" : ".") + name;
       const std::string key = s.key(path);
       if (now.owner == i && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
       if (now.owner == i && of == nullptr) all.emplace(key, make(path));
@@ -216,7 +216,7 @@ TESSERA_INLINE void executor::compare_at_the_end() const {
     const team_handle at = team.lock();
     if (const auto lives = here.lock()) lives->note_copies();
     if (!at || left->empty()) return;
-    const scoped_context now(*at, {.what = "comparing copies at the end"});
+    const scoped_context now(*at, {.name = "comparing copies at the end"});
     tessera::detail::agree_on_copies(at, *left);
   });
   if (endings.size() > most) endings.pop_front();

@@ -14,9 +14,9 @@ struct running {
   struct noted;
   template <class L, class... In>
   struct noted<applied<L, In...>> {
-    template <int... Place>
-    static layer_plan plan(std::span<const tensor_value* const> x, indices<Place...>) {
-      return L::plan(*x[Place]...);
+    template <int... Index>
+    static layer_plan plan(std::span<const tensor_value* const> x, indices<Index...>) {
+      return L::plan(*x[Index]...);
     }
     static layer_plan plan_for(const void*, std::span<const tensor_value* const> x) {
       return plan(x, indices_below<sizeof...(In)>{});
@@ -146,10 +146,10 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
       return std::tuple<Out...>{};
     }
   }
-  template <int... Place>
-  static auto typed(const std::vector<tensor<dyn>>& y, tessera::detail::indices<Place...>) {
-    if constexpr (sizeof...(Out) == 1) return (Out(y[Place]), ...);
-    else return std::tuple<Out...>{Out(y[Place])...};
+  template <int... Index>
+  static auto typed(const std::vector<tensor<dyn>>& y, tessera::detail::indices<Index...>) {
+    if constexpr (sizeof...(Out) == 1) return (Out(y[Index]), ...);
+    else return std::tuple<Out...>{Out(y[Index])...};
   }
 };
 

@@ -36,10 +36,10 @@ class placed_layer {
   }
 
  private:
-  template <int... Place>
-  layer_plan plan_for(std::span<const tensor_value* const> x, indices<Place...>) const {
-    if constexpr (requires { layer.plan(*x[Place]...); }) {
-      layer_plan p = layer.plan(*x[Place]...);
+  template <int... Index>
+  layer_plan plan_for(std::span<const tensor_value* const> x, indices<Index...>) const {
+    if constexpr (requires { layer.plan(*x[Index]...); }) {
+      layer_plan p = layer.plan(*x[Index]...);
       for (auto over = over_.rbegin(); over != over_.rend(); ++over) p = stored_as_tiles(p, *over);
       if (p.why.ok()) p.why = check_parameters(p, x[0]->element);
       return p;

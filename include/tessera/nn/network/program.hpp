@@ -81,8 +81,8 @@ class program {
   const tensor_value& value_of(const dynamic_flow& x) const {
     own(x);
     return x.from.node < 0
-               ? kept_->inputs[static_cast<std::size_t>(x.from.place)].is
-               : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.place)];
+               ? kept_->inputs[static_cast<std::size_t>(x.from.index)].is
+               : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.index)];
   }
 
   // What flows ask of their program.
@@ -190,14 +190,14 @@ class program {
   void own(const dynamic_flow& x) const {
     if (x.in != this) throw error(refusal{code::flow_of_another_program});
   }
-  template <class F, int... Place>
-  void output(const F& all, tessera::detail::indices<Place...>) {
-    (output(get<Place>(all)), ...);
+  template <class F, int... Index>
+  void output(const F& all, tessera::detail::indices<Index...>) {
+    (output(get<Index>(all)), ...);
   }
-  template <int... Place>
-  auto flows_of(int node, tessera::detail::indices<Place...>) {
-    if constexpr (sizeof...(Place) == 1) return dynamic_flow{this, {node, 0}};
-    else return flows(dynamic_flow{this, {node, Place}}...);
+  template <int... Index>
+  auto flows_of(int node, tessera::detail::indices<Index...>) {
+    if constexpr (sizeof...(Index) == 1) return dynamic_flow{this, {node, 0}};
+    else return flows(dynamic_flow{this, {node, Index}}...);
   }
 
   void make_room(std::size_t operands) {

@@ -22,7 +22,7 @@ class parameter : public engine::state_tensor {
   /// The same parameter as another layer takes it, rounded to an element, which lets it go behind forward, keeps it or
   /// holds it.
   parameter used_as(const layout& used, element as, gathering times) const {
-    return {*this, stored().team()->place(used), as, times, frozen_, held_};
+    return {*this, stored().team()->intern(used), as, times, frozen_, held_};
   }
 
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.

@@ -90,7 +90,7 @@ namespace tessera::nn {
 TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of,
                                     element e, const seed& s)
     : engine::state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial),
-      used_(team->place(of.used)),
+      used_(team->intern(of.used)),
       comes_as_(e),
       frozen_(of.frozen),
       held_(std::make_shared<engine::gathered_parameter>(stored(), path())) {

@@ -9,12 +9,12 @@ namespace tessera {
 namespace detail {
 
 // The plan of a local operation on one operand, which comes as it is used unless said.
-constexpr layer_plan local(const layout& used, const signature& what, const layout& given) {
+constexpr layer_plan local(const layout& used, const signature& op, const layout& given) {
   static_vector<operand, 4> one = no_items<operand, 4>;
   one.push({used, false});
-  return one_operation(given, used, what, one);
+  return one_operation(given, used, op, one);
 }
-constexpr layer_plan local(const layout& x, const signature& what) { return local(x, what, x); }
+constexpr layer_plan local(const layout& x, const signature& op) { return local(x, op, x); }
 
 }  // namespace detail
 

@@ -42,10 +42,10 @@ struct plans {
 };
 
 // The tensor types stand at a place of the template and behind it.
-template <int Place, class... In>
+template <int Argument, class... In>
 struct inputs_check {
   static constexpr refusal value = [] {
-    constexpr refusal kinds = check_kinds<kind::network, kind::tensor, In...>(Place);
+    constexpr refusal kinds = check_kinds<kind::network, kind::tensor, In...>(Argument);
     if constexpr (kinds.ok()) return first_of(refusal{}, described<In>::verdict_source::value...);
     else return kinds;
   }();
@@ -64,9 +64,9 @@ template <class List>
 using only_type = typename only_type_of<List>::type;
 
 // Why a module on tensor types, which gives Y, is no network, if it is none.
-template <class Mode, int Place, class Module, class Y, class... In>
+template <class Mode, int Argument, class Module, class Y, class... In>
 constexpr auto network_verdict() {
-  using inputs = verdict_of<inputs_check<Place, In...>>;
+  using inputs = verdict_of<inputs_check<Argument, In...>>;
   using given = typename flows_of<Y>::verdict;
   if constexpr (!inputs::ok) return inputs{};
   else if constexpr (kind_of<Module> != kind::layer && !is_callable<Module>())
@@ -120,10 +120,10 @@ struct given_by_chain {
 };
 
 // `Accepted` where the layers fit one another, else `Refused`, neither of them instantiated.
-template <class Mode, template <class, class...> class Accepted, template <class, class> class Refused, int Place,
+template <class Mode, template <class, class...> class Accepted, template <class, class> class Refused, int Argument,
           class Module, class Y, class... In>
 struct network_by {
-  using verdict = decltype(network_verdict<Mode, Place, Module, Y, In...>());
+  using verdict = decltype(network_verdict<Mode, Argument, Module, Y, In...>());
   template <class First = void, class...>
   struct first {
     using type = as_tensor<First>;
@@ -192,9 +192,9 @@ inline constexpr traffic_value layer_traffic =
 
 template <const auto& Program, class Places = indices_below<Program.count>>
 struct program_traffic;
-template <const auto& Program, int... Place>
-struct program_traffic<Program, indices<Place...>> {
-  static constexpr traffic_value sum(const traffic_value (&each)[sizeof...(Place) + 1]) {
+template <const auto& Program, int... Node>
+struct program_traffic<Program, indices<Node...>> {
+  static constexpr traffic_value sum(const traffic_value (&each)[sizeof...(Node) + 1]) {
     traffic_value all;
     for (int i = 0; i <= Program.count; ++i) {
       traffic_value t = each[i];
@@ -204,13 +204,13 @@ struct program_traffic<Program, indices<Place...>> {
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {
-    return sum({bound_traffic(Program.nodes[Place].record->plan(), Program.nodes[Place].record->elements, known)
-                    .again(Program.times_again(Place))...,
+    return sum({bound_traffic(Program.nodes[Node].record->plan(), Program.nodes[Node].record->elements, known)
+                    .again(Program.times_again(Node))...,
                 {}});
   }
   template <auto... Bindings>
   static constexpr traffic_value constant() {
-    return sum({layer_traffic<Program.nodes[Place].record, Bindings...>.again(Program.times_again(Place))..., {}});
+    return sum({layer_traffic<Program.nodes[Node].record, Bindings...>.again(Program.times_again(Node))..., {}});
   }
 };
 

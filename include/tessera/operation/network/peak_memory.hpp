@@ -66,10 +66,10 @@ inline constexpr layer_memory constant_memory =
 
 template <const auto& Program, class Inputs, class Places = indices_below<Program.count>>
 struct program_memory;
-template <const auto& Program, class... In, int... Place>
-struct program_memory<Program, type_list<In...>, indices<Place...>> {
+template <const auto& Program, class... In, int... Node>
+struct program_memory<Program, type_list<In...>, indices<Node...>> {
   using run = simulated_run<Program.count, values_of(Program)>;
-  using layers = const layer_memory (&)[sizeof...(Place) + 1];
+  using layers = const layer_memory (&)[sizeof...(Node) + 1];
 
   static constexpr memory_value sum(layers each, const bound_extents& known, node_memory* nodes = nullptr) {
     const index_t inputs[]{bytes_bound(described<In>::value, known)..., 0};
@@ -88,13 +88,13 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     return all;
   }
   static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {
-    return sum({bound_memory(Program.nodes[Place].record->plan(), Program.nodes[Place].record->elements, known)...,
+    return sum({bound_memory(Program.nodes[Node].record->plan(), Program.nodes[Node].record->elements, known)...,
                 layer_memory()},
                known, nodes);
   }
   template <auto... Bindings>
   static constexpr memory_value constant() {
-    return sum({constant_memory<Program.nodes[Place].record, Bindings...>..., layer_memory()},
+    return sum({constant_memory<Program.nodes[Node].record, Bindings...>..., layer_memory()},
                extents_bound(Bindings...));
   }
 };

@@ -126,8 +126,8 @@ constexpr flow<T, Mode, Verdict> in_mode(const flow<T, Before, Verdict>& x) {
 }
 template <class Mode, class... F>
 constexpr auto in_mode(const flows<F...>& all) {
-  return [&]<int... Place>(indices<Place...>) {
-    return flows(in_mode<Mode>(get<Place>(all))...);
+  return [&]<int... Index>(indices<Index...>) {
+    return flows(in_mode<Mode>(get<Index>(all))...);
   }(indices_below<sizeof...(F)>{});
 }
 

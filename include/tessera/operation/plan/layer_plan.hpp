@@ -284,9 +284,9 @@ constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int
 }
 
 /// The plan of a layer that is one local operation on an operand, which others join: what comes out is its result.
-constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& what,
+constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& op,
                                    const static_vector<operand, 4>& operands) {
-  const inferred y = infer(what, operands);
+  const inferred y = infer(op, operands);
   layer_plan p;
   p.add_input(given, used);
   p.add_output(y.layout);

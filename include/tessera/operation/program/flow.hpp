@@ -125,10 +125,10 @@ constexpr auto refused_flow() {
 }
 
 // The flows of a node's results.
-template <class On, class Mode, int... Place>
-constexpr auto results_of(recorder<typename Mode::record>* in, int node, indices<Place...>) {
-  if constexpr (sizeof...(Place) == 1) return flow<typename On::template result<0>::type, Mode>{in, {node, 0}};
-  else return flows(flow<typename On::template result<Place>::type, Mode>{in, {node, Place}}...);
+template <class On, class Mode, int... Index>
+constexpr auto results_of(recorder<typename Mode::record>* in, int node, indices<Index...>) {
+  if constexpr (sizeof...(Index) == 1) return flow<typename On::template result<0>::type, Mode>{in, {node, 0}};
+  else return flows(flow<typename On::template result<Index>::type, Mode>{in, {node, Index}}...);
 }
 
 // The layer that a mode notes for one: another than it only if the mode says so.
@@ -259,10 +259,10 @@ constexpr int results_said() {
 }
 
 // As many flows as a refused layer would give.
-template <class One, int... Place>
-constexpr auto several(indices<Place...>) {
-  if constexpr (sizeof...(Place) == 1) return One{};
-  else return flows((static_cast<void>(Place), One{})...);
+template <class One, int... Index>
+constexpr auto several(indices<Index...>) {
+  if constexpr (sizeof...(Index) == 1) return One{};
+  else return flows((static_cast<void>(Index), One{})...);
 }
 
 // What comes out of a part, without the verdict of a refused one: it was told, and behind it all is silent.

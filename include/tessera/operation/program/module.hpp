@@ -36,10 +36,10 @@ struct flows_of<flows<flow<T, Mode, Verdict>...>> {
   static constexpr void write(recorder<typename Mode::record>& in, const flows<flow<T, Mode, Verdict>...>& y) {
     write(in, y, indices_below<count>{});
   }
-  template <int... Place>
+  template <int... Index>
   static constexpr void write(recorder<typename Mode::record>& in, const flows<flow<T, Mode, Verdict>...>& y,
-                              indices<Place...>) {
-    (in.add(get<Place>(y).from), ...);
+                              indices<Index...>) {
+    (in.add(get<Index>(y).from), ...);
   }
 };
 
@@ -49,9 +49,9 @@ class module_call {
  protected:
   using record = typename Mode::record;
 
-  template <int... Place>
-  static constexpr auto called(recorder<record>& in, indices<Place...>) {
-    return module_of<Module>{}(flow<In, Mode>{&in, {-1, Place}}...);
+  template <int... Index>
+  static constexpr auto called(recorder<record>& in, indices<Index...>) {
+    return module_of<Module>{}(flow<In, Mode>{&in, {-1, Index}}...);
   }
   static constexpr recorder<record> written(recorder<record> in) {
     const auto y = called(in, indices_below<sizeof...(In)>{});

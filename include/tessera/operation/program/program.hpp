@@ -12,7 +12,7 @@ namespace engine {
 /// A value in a program: a result of a node, or one of the program's inputs (node −1).
 struct program_value {
   int node = -1;
-  int place = 0;
+  int index = 0;
 };
 
 /// A part of a program that has a number or a name of its own in the keys of its parameters, as in the serial model.
