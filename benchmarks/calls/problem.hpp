@@ -124,7 +124,7 @@ struct keeping {
   keeping() = default;
   template <class Other>
   keeping(const keeping<Other>&) {}
-  T* allocate(std::size_t n) { return static_cast<T*>(kept().take(n * sizeof(T))); }
+  T* allocate(std::size_t n) { return static_cast<T*>(kept().allocate(n * sizeof(T))); }
   void deallocate(T* x, std::size_t) { tessera::engine::block_cache::deallocate(x); }
   bool operator==(const keeping&) const = default;
 };
@@ -139,7 +139,7 @@ class fresh_output {
   ~fresh_output() { tessera::engine::block_cache::deallocate(now_); }
 
   double* next() {
-    void* const before = std::exchange(now_, kept().take(bytes_));
+    void* const before = std::exchange(now_, kept().allocate(bytes_));
     tessera::engine::block_cache::deallocate(before);
     return now();
   }

@@ -248,9 +248,9 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
 namespace engine {
 
 TESSERA_INLINE bool shares_memory(const launch_options& options) {
-  const char* const said = std::getenv("TESSERA_SHARES_MEMORY");
+  const char* const given = std::getenv("TESSERA_SHARES_MEMORY");
   if (!options.shares_memory || !detail::has_mpi || options.transport == transport_choice::in_process ||
-      options.transport == transport_choice::tcp || (said != nullptr && std::string_view(said) == "0"))
+      options.transport == transport_choice::tcp || (given != nullptr && std::string_view(given) == "0"))
     return false;
   try {
     const launch_environment started = read_environment();

@@ -118,7 +118,7 @@ class layout_reader {
 
  private:
   // The axis of that name; it may not have been named before.
-  int take(const json_cursor& where, const std::string& word) {
+  int claim_axis(const json_cursor& where, const std::string& word) {
     const text name(word.data(), static_cast<int>(word.size()));
     const int a = x_.mesh.find(name);
     if (a < 0) refuse(where, code::axis_not_in_mesh, name, x_.mesh.axes.count);
@@ -136,12 +136,12 @@ class layout_reader {
       const json_cursor axes = here.only({"blocks", "grain"}).at("blocks").list();
       const index_t grain = here.has("grain") ? here.at("grain").number() : 1;
       if (grain < 1) refuse(here, code::grain_not_positive, d, grain);
-      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, take(axes.item(i), axes.item(i).word()));
+      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, claim_axis(axes.item(i), axes.item(i).word()));
       x_.dims[d].set_grain(grain);
     } else if (here.has("lengths")) {
       const json_cursor axes = here.only({"lengths", "axes"}).at("axes").list();
       const json_cursor given = here.at("lengths").list();
-      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, take(axes.item(i), axes.item(i).word()));
+      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, claim_axis(axes.item(i), axes.item(i).word()));
       const int parts = x_.part_count(d);
       if (given.size() != static_cast<std::size_t>(parts))
         refuse(given, code::wrong_number_of_lengths, d, parts, given.size());
@@ -182,7 +182,7 @@ class layout_reader {
   void read_placement(const json_cursor& here) {
     for (const auto& [name, value] : here.value().items()) {
       const json_cursor kind(value, here.path() + "." + name);
-      const int a = take(kind, name);
+      const int a = claim_axis(kind, name);
       axis_placement& r = x_.placements[a];
       if (value == "replicate") continue;
       if (value == "partial") {

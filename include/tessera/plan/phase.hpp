@@ -41,34 +41,35 @@ class phase_plan {
   /// Whether one of its maps moves anything between workers.
   constexpr bool carries() const { return cost_of(first_).messages > 0 || (both_ && cost_of(then_).messages > 0); }
 
-  /// Calls take(message) for every box that arrives at a world rank. In a product of `phases_of`, the boxes of one
+  /// Calls visit(message) for every box that arrives at a world rank. In a product of `phases_of`, the boxes of one
   /// sender come as he sends them: by who has them in between.
-  template <class Take>
-  constexpr void receives(int rank, Take&& take) const {
-    if (!both_) return first_.receives(rank, take);
+  template <class Visit>
+  constexpr void receives(int rank, Visit&& visit) const {
+    if (!both_) return first_.receives(rank, visit);
     then_.receives(rank, [&](const message& moved) {
-      first_.receives(moved.from, [&](const message& term) { shared(term.from, rank, term.where, moved.where, take); });
+      first_.receives(moved.from,
+                      [&](const message& term) { shared(term.from, rank, term.where, moved.where, visit); });
     });
   }
 
-  /// Calls take(message) for every box that leaves a world rank.
-  template <class Take>
-  constexpr void sends(int rank, Take&& take) const {
-    if (!both_) return first_.sends(rank, take);
+  /// Calls visit(message) for every box that leaves a world rank.
+  template <class Visit>
+  constexpr void sends(int rank, Visit&& visit) const {
+    if (!both_) return first_.sends(rank, visit);
     first_.sends(rank, [&](const message& term) {
-      then_.sends(term.to, [&](const message& moved) { shared(rank, moved.to, term.where, moved.where, take); });
+      then_.sends(term.to, [&](const message& moved) { shared(rank, moved.to, term.where, moved.where, visit); });
     });
   }
 
  private:
-  template <class Take>
-  static constexpr void shared(int from, int to, const box& one, const box& other, Take& take) {
+  template <class Visit>
+  static constexpr void shared(int from, int to, const box& one, const box& other, Visit& visit) {
     message m{from, to, one};
     for (int d = 0; d < one.count; ++d) {
       m.where[d] = overlap(one[d], other[d]);
       if (m.where[d].empty()) return;
     }
-    take(m);
+    visit(m);
   }
 
   transfer first_;

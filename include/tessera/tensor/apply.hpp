@@ -39,9 +39,9 @@ class local_operation {
                          const call_site& at = {}) const {
     const team_handle& team = operands_[0]->team();
     const scoped_context now(*team, {.name = name, .at = at});
-    std::vector<redistribution> ways;
-    for (const exchange_value& e : between) ways.push_back({team->intern(e.from), team->intern(e.to)});
-    return result(compute(bound_exchanges{team, where_, ways}));
+    std::vector<redistribution> exchanges;
+    for (const exchange_value& e : between) exchanges.push_back({team->intern(e.from), team->intern(e.to)});
+    return result(compute(bound_exchanges{team, where_, exchanges}));
   }
 
  private:

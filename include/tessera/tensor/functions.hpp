@@ -217,8 +217,8 @@ tensor<dyn> run(const F& f, const Operands&... x) {
 
 namespace functions {
 
-/// The door of all functions: every call is this. It refuses while compiling what the function makes of operands that
-/// are typed; on `tensor<dyn>` the same refusals are thrown.
+/// The entry point of all functions: every call is this. It refuses while compiling what the function makes of operands
+/// that are typed; on `tensor<dyn>` the same refusals are thrown.
 template <class F, class... Operands>
   requires(kind_of<F> == kind::function && ((kind_of<Operands> != kind::flow) && ...))
 auto call(const F& f, const Operands&... x) {

@@ -154,7 +154,8 @@ TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tenso
   if (result.empty()) return tessera::detail::empty_result(result.held, {used}, x.scalar_type());
   const index_t lo = result.first(dim) - before;
   const interval reads{lo, lo + result.size(dim)},
-      has = tessera::engine::held_by(by.ways[0].to->layout(), by.team->rank())[dim][0], taken = overlap(reads, has);
+      has = tessera::engine::held_by(by.exchanges[0].to->layout(), by.team->rank())[dim][0],
+      taken = overlap(reads, has);
   padded_box around{{}, {}, n};
   around.before.resize(result.held.count);
   around.behind.resize(result.held.count);
@@ -182,7 +183,7 @@ inline at::Tensor summed(const bound_exchanges& by, std::size_t i, const at::Ten
 }
 inline at::Tensor extreme(const bound_exchanges& by, std::size_t i, const at::Tensor& x, at::IntArrayRef dims,
                           combine with) {
-  const box_vector& sizes = by.ways[i].from->extents();
+  const box_vector& sizes = by.exchanges[i].from->extents();
   return by.exchanged(most(x, dims, at::IntArrayRef(sizes.begin(), sizes.end()), with), i);
 }
 
@@ -236,7 +237,7 @@ TESSERA_INLINE at::Tensor compute_norm(const bound_exchanges& by, const at::Tens
 
 TESSERA_INLINE at::Tensor compute_softmax(const bound_exchanges& by, const at::Tensor& x, int dim, bool log) {
   const at::Tensor local = at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
-  if (by.ways[0].from == by.ways[0].to)
+  if (by.exchanges[0].from == by.exchanges[0].to)
     return (log ? at::log_softmax(local, dim) : at::softmax(local, dim)).to(x.scalar_type());
   const index_t dims[]{dim};
   const at::Tensor below = local - kept(extreme(by, 0, local.detach(), dims, combine::max), dims);

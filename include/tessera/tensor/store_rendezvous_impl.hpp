@@ -20,8 +20,8 @@ namespace tessera {
 namespace detail {
 
 inline std::string variable(const char* name, const char* otherwise) {
-  const char* const said = std::getenv(name);
-  return said == nullptr ? otherwise : said;
+  const char* const given = std::getenv(name);
+  return given == nullptr ? otherwise : given;
 }
 
 inline std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point until) {

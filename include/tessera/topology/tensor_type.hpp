@@ -128,7 +128,7 @@ struct described<tensor<refused_partition, S, E>> {
   };
   using verdict = refused_before;
 };
-// What a refused operation or network gives; every door takes it without another error.
+// What a refused operation or network gives; every entry point takes it without another error.
 template <class Element = float>
 using refused_tensor = tensor<refused_partition, shape<>, Element>;
 template <class Like>

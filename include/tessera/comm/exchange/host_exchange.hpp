@@ -33,11 +33,11 @@ class host_exchange : public bound_exchange {
 
   // Combines the terms; term(i) says where the box of receive i lies.
   template <class Term>
-  void fold(const exchange_call& call, Term&& term) {
-    for (std::size_t c = 0; c < cells_.size(); ++c) fold_cell(c, call, term);
+  void combine_terms(const exchange_call& call, Term&& term) {
+    for (std::size_t c = 0; c < cells_.size(); ++c) combine_cell(c, call, term);
   }
   template <class Term>
-  void fold_cell(std::size_t c, const exchange_call& call, Term&& term) {
+  void combine_cell(std::size_t c, const exchange_call& call, Term&& term) {
     if (call.has_own && alone_[c]) return;
     const index_t size = bytes_of(call.out.element);
     std::size_t number = 0;

@@ -82,11 +82,11 @@ class transport : public std::enable_shared_from_this<transport> {
   std::function<void(const error&)> went_on;
   std::function<void()> meanwhile;  ///< what this worker goes on with while it waits in a call
   /// what workers do together when their programs ended well, before they leave
-  std::deque<std::function<void()>> endings;
+  std::deque<std::function<void()>> exit_hooks;
 
  protected:
-  /// What an exchange holds of its transport. Those of agreements hold nothing: the transport itself has them.
-  std::shared_ptr<const void> held_by(const exchange_plan& plan) const {
+  /// What keeps an exchange's transport alive. Those of agreements keep nothing: the transport itself has them.
+  std::shared_ptr<const void> keep_alive(const exchange_plan& plan) const {
     return plan.agrees() ? nullptr : shared_from_this();
   }
   /// Lets them go, where they need what a transport has.

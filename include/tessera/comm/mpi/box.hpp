@@ -27,25 +27,25 @@ class mpi_box {
       return;
     }
     count = 1;
-    own_ = repeated(MPI_BYTE, row, 1, most);
+    type_ = repeated(MPI_BYTE, row, 1, most);
     for (; d >= 0; --d) {
-      MPI_Datatype inner = own_;
-      own_ = repeated(inner, of.extents[d], of.strides[d] * size, most);
+      MPI_Datatype inner = type_;
+      type_ = repeated(inner, of.extents[d], of.strides[d] * size, most);
       release(inner);
     }
-    MPI_Type_commit(&own_);
+    MPI_Type_commit(&type_);
   }
   mpi_box(mpi_box&& other) noexcept
-      : offset(other.offset), count(other.count), own_(std::exchange(other.own_, MPI_DATATYPE_NULL)) {}
+      : offset(other.offset), count(other.count), type_(std::exchange(other.type_, MPI_DATATYPE_NULL)) {}
   mpi_box& operator=(mpi_box&& other) noexcept {
     offset = other.offset;
     count = other.count;
-    std::swap(own_, other.own_);
+    std::swap(type_, other.type_);
     return *this;
   }
-  ~mpi_box() { release(own_); }
+  ~mpi_box() { release(type_); }
 
-  MPI_Datatype type() const { return own_ == MPI_DATATYPE_NULL ? MPI_BYTE : own_; }
+  MPI_Datatype type() const { return type_ == MPI_DATATYPE_NULL ? MPI_BYTE : type_; }
 
  private:
   static void release(MPI_Datatype& type) {
@@ -68,7 +68,7 @@ class mpi_box {
     return all;
   }
 
-  MPI_Datatype own_ = MPI_DATATYPE_NULL;
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
 }  // namespace tessera::engine

@@ -19,11 +19,11 @@ namespace engine {
 /// messages.
 class mpi_exchange final : public host_exchange {
  public:
-  mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
+  mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> keeper)
       : host_exchange(all_on_node(carrier, bound)
                           ? std::move(bound)
                           : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece),
-                      carrier.rank(), std::move(held)),
+                      carrier.rank(), std::move(keeper)),
         carrier_(carrier),
         begun_(carrier.detector_.begun(plan().id)),
         rounds_(detail::rounds_of(plan())) {
@@ -214,7 +214,7 @@ class mpi_exchange final : public host_exchange {
       return {c.beside.data() + c.receives[i].travels.offset, c.receives[i].packed.begin()};
     };
     const auto combine = [&] {
-      for (std::size_t i = round; i < plan().cells.size(); i += rounds_) fold_cell(i, c, term);
+      for (std::size_t i = round; i < plan().cells.size(); i += rounds_) combine_cell(i, c, term);
     };
     if (plan().fold && peers_ && !peers_->read(c, combine)) return false;
     if (plan().fold && !peers_) combine();
@@ -287,9 +287,9 @@ class mpi_exchange final : public host_exchange {
 }  // namespace engine
 
 inline std::shared_ptr<engine::bound_exchange> mpi_transport::bind(engine::exchange_plan plan) {
-  auto held = held_by(plan);
+  auto keeper = keep_alive(plan);
   std::erase_if(left_behind_, [](const auto& n) { return n->is_read(); });
-  return std::make_shared<engine::mpi_exchange>(*this, std::move(plan), std::move(held));
+  return std::make_shared<engine::mpi_exchange>(*this, std::move(plan), std::move(keeper));
 }
 
 }  // namespace tessera

@@ -51,7 +51,7 @@ class nccl_communicator {
     config.blocking = 0;  // a worker that waits for others hears of those that ended
     try {
       detail::throw_if_failed(
-          ncclCommInitRankConfig(&own_, static_cast<int>(workers.size()), name, index_of(rank), &config), making);
+          ncclCommInitRankConfig(&handle_, static_cast<int>(workers.size()), name, index_of(rank), &config), making);
       settle(making);
     } catch (...) {
       abort();
@@ -67,18 +67,18 @@ class nccl_communicator {
 
   /// Ends it, as all its workers do: what was handed to the device goes to its end first, unless it never will.
   void end() noexcept {
-    if (own_ == nullptr) return;
+    if (handle_ == nullptr) return;
     try {
       until_([this] { return cudaStreamQuery(stream.get()) != cudaErrorNotReady; }, ending);
-      detail::throw_if_failed(ncclCommFinalize(own_), ending);
+      detail::throw_if_failed(ncclCommFinalize(handle_), ending);
       settle(ending);
-      static_cast<void>(ncclCommDestroy(std::exchange(own_, nullptr)));
+      static_cast<void>(ncclCommDestroy(std::exchange(handle_, nullptr)));
     } catch (...) {
       abort();
     }
   }
 
-  ncclComm_t get() const { return own_; }
+  ncclComm_t get() const { return handle_; }
   int index_of(int rank) const {
     return static_cast<int>(std::find(workers.begin(), workers.end(), rank) - workers.begin());
   }
@@ -86,11 +86,11 @@ class nccl_communicator {
   /// Whether nothing went wrong, and NCCL does nothing on the host any more.
   bool settled() const {
     ncclResult_t status = ncclSuccess;
-    if (own_ == nullptr) return true;
-    detail::throw_if_failed(ncclCommGetAsyncError(own_, &status), "asking a communicator");
+    if (handle_ == nullptr) return true;
+    detail::throw_if_failed(ncclCommGetAsyncError(handle_, &status), "asking a communicator");
     if (status != ncclSuccess && status != ncclInProgress)
       throw error(refusal{code::device_failed, status},
-                  fmt::format("{}: {}", ncclGetErrorString(status), ncclGetLastError(own_)));
+                  fmt::format("{}: {}", ncclGetErrorString(status), ncclGetLastError(handle_)));
     return status == ncclSuccess;
   }
   void settle(const char* does) const {
@@ -99,7 +99,7 @@ class nccl_communicator {
 
   /// Ends whatever it does on the device, and itself.
   void abort() noexcept {
-    if (own_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(own_, nullptr)));
+    if (handle_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(handle_, nullptr)));
   }
 
   const std::vector<int> workers;
@@ -111,7 +111,7 @@ class nccl_communicator {
   static constexpr const char* ending = "ending a communicator";
 
   wait until_;
-  ncclComm_t own_ = nullptr;
+  ncclComm_t handle_ = nullptr;
 };
 
 }  // namespace tessera::engine

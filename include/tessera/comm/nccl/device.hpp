@@ -44,44 +44,44 @@ class current_device {
 class device_stream {
  public:
   device_stream() {
-    detail::throw_if_failed(cudaStreamCreateWithFlags(&own_, cudaStreamNonBlocking), "making a stream");
+    detail::throw_if_failed(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "making a stream");
   }
   device_stream(const device_stream&) = delete;
   device_stream& operator=(const device_stream&) = delete;
-  ~device_stream() { static_cast<void>(cudaStreamDestroy(own_)); }
+  ~device_stream() { static_cast<void>(cudaStreamDestroy(handle_)); }
 
-  cudaStream_t get() const { return own_; }
+  cudaStream_t get() const { return handle_; }
 
  private:
-  cudaStream_t own_ = nullptr;
+  cudaStream_t handle_ = nullptr;
 };
 
 /// A place in a stream, which another stream may wait for.
 class device_event {
  public:
   device_event() {
-    detail::throw_if_failed(cudaEventCreateWithFlags(&own_, cudaEventDisableTiming), "making an event");
+    detail::throw_if_failed(cudaEventCreateWithFlags(&handle_, cudaEventDisableTiming), "making an event");
   }
   device_event(const device_event&) = delete;
   device_event& operator=(const device_event&) = delete;
-  ~device_event() { static_cast<void>(cudaEventDestroy(own_)); }
+  ~device_event() { static_cast<void>(cudaEventDestroy(handle_)); }
 
   /// It is behind all that the stream has to do now.
-  void record(cudaStream_t on) { detail::throw_if_failed(cudaEventRecord(own_, on), "recording an event"); }
+  void record(cudaStream_t on) { detail::throw_if_failed(cudaEventRecord(handle_, on), "recording an event"); }
   /// What the stream gets to do from now on comes behind it.
   void delay(cudaStream_t other) const {
-    detail::throw_if_failed(cudaStreamWaitEvent(other, own_, 0), "waiting for an event");
+    detail::throw_if_failed(cudaStreamWaitEvent(other, handle_, 0), "waiting for an event");
   }
   /// Whether the device came by.
   bool passed() const {
-    const cudaError_t status = cudaEventQuery(own_);
+    const cudaError_t status = cudaEventQuery(handle_);
     if (status == cudaErrorNotReady) return false;
     detail::throw_if_failed(status, "the device's work");
     return true;
   }
 
  private:
-  cudaEvent_t own_ = nullptr;
+  cudaEvent_t handle_ = nullptr;
 };
 
 /// Memory of a device between two places of a stream.

@@ -39,8 +39,8 @@ struct nccl_call final : exchange_call, ordered_call {
 class nccl_exchange final : public bound_exchange {
  public:
   nccl_exchange(nccl_transport& carrier, exchange_plan bound, std::uint64_t how,
-                std::shared_ptr<nccl_communicator> among, std::shared_ptr<const void> held)
-      : bound_exchange(carried_by(how, std::move(bound)), std::move(held)),
+                std::shared_ptr<nccl_communicator> among, std::shared_ptr<const void> keeper)
+      : bound_exchange(carried_by(how, std::move(bound)), std::move(keeper)),
         carrier_(carrier),
         how_(how),
         among_(std::move(among)) {
@@ -280,7 +280,7 @@ inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) 
   if (options_.library_sums && plan.fold && !nccl_knows(plan.with, plan.element))
     throw error(refusal{code::sum_unknown_to_nccl},
                 fmt::format("{} of {}", name_of(plan.moves.how), name_of(plan.element)));
-  auto held = held_by(plan);
+  auto keeper = keep_alive(plan);
   std::shared_ptr<nccl_communicator> of;
   std::uint64_t how = 0;
   if (plan.agreed()) {
@@ -291,7 +291,7 @@ inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) 
         workers.gather({carriage_of(plan, rank(), options_.library_sums)}, "choosing a collective", does);
     if (std::all_of(all.begin(), all.end(), [&](std::uint64_t h) { return h == all.front(); })) how = all.front();
   }
-  return std::make_shared<nccl_exchange>(*this, std::move(plan), how, std::move(of), std::move(held));
+  return std::make_shared<nccl_exchange>(*this, std::move(plan), how, std::move(of), std::move(keeper));
 }
 
 inline void nccl_transport::go_on() {

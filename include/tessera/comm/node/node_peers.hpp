@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/comm/exchange/bound_exchange.hpp>
-#include <tessera/comm/exchange/reader_copy.hpp>
+#include <tessera/comm/exchange/buffered_copy.hpp>
 #include <tessera/comm/node/node_map.hpp>
 #include <tessera/comm/node/shared_slot.hpp>
 
@@ -210,7 +210,7 @@ class node_peers {
 
   shared_heap& heap_;
   std::size_t me_;
-  reader_copy copy_;
+  buffered_copy copy_;
   std::vector<source> sources_;
   std::vector<std::size_t> source_of_;  // by receive
   std::vector<reader> readers_;

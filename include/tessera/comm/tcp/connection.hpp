@@ -79,7 +79,7 @@ class tcp_connection {
       std::size_t n = 0;
       for (; n < parts.size() && n < leaves_.size(); ++n)
         parts[n] = {const_cast<std::byte*>(leaves_[n].from()), leaves_[n].left()};
-      std::ptrdiff_t gone = socket_.give({parts.data(), n});
+      std::ptrdiff_t gone = socket_.send({parts.data(), n});
       if (gone < 0) leaves_.clear();  // whoever reads finds out why
       if (gone <= 0) return;
       for (auto rest = static_cast<std::size_t>(gone); rest > 0;) {
@@ -136,7 +136,7 @@ class tcp_connection {
     write();
     if (leaves_.empty() && !std::exchange(hung_up_, true)) ::shutdown(socket_.get(), SHUT_WR);
     for (std::ptrdiff_t n = 1; !ended_ && n != 0;) {
-      n = socket_.take(buffer_.data(), buffer_.size());
+      n = socket_.receive(buffer_.data(), buffer_.size());
       ended_ = n < 0;
     }
     return !ended_;
@@ -176,7 +176,7 @@ class tcp_connection {
     end_ -= std::exchange(begin_, 0);
     const bool straight = inside_ && left_ >= buffered;
     const std::size_t most = straight ? left_ : buffered - end_;
-    const std::ptrdiff_t n = socket_.take(straight ? to_ : buffer_.data() + end_, most);
+    const std::ptrdiff_t n = socket_.receive(straight ? to_ : buffer_.data() + end_, most);
     ended_ = n < 0;
     if (ended_) return false;
     straight ? took(static_cast<std::size_t>(n)) : void(end_ += static_cast<std::size_t>(n));

@@ -13,8 +13,8 @@ namespace tessera::engine {
 /// its worker waits in.
 class tcp_exchange final : public host_exchange {
  public:
-  tcp_exchange(tcp_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(std::move(bound), carrier.rank(), std::move(held)),
+  tcp_exchange(tcp_transport& carrier, exchange_plan bound, std::shared_ptr<const void> keeper)
+      : host_exchange(std::move(bound), carrier.rank(), std::move(keeper)),
         carrier_(carrier),
         channel_(carrier.channel_of(plan().id)),
         begun_(carrier.detector_.begun(plan().id)) {
@@ -92,7 +92,7 @@ class tcp_exchange final : public host_exchange {
     c.added = !plan().fold;
     open_.push_back(&c);
     begin_with_peers(c);
-    for (detail::tcp_channel::early_box& b : std::exchange(channel_.early, {})) take(b.from, b.frame, &b.bytes);
+    for (detail::tcp_channel::early_box& b : std::exchange(channel_.early, {})) receive_box(b.from, b.frame, &b.bytes);
   }
 
   // Sends what may go; whoever gets no box is told that the call began.
@@ -166,7 +166,7 @@ class tcp_exchange final : public host_exchange {
     return {lies.data, c};
   }
   // A box is where it belongs, or beside.
-  void take(int from, const frame& f, std::vector<std::byte>* beside) {
+  void receive_box(int from, const frame& f, std::vector<std::byte>* beside) {
     tcp_call* const c = call_of(f);
     if (c == nullptr) {
       if (f.sequence >= begun_) channel_.early.push_back({from, f, std::move(*beside)});
@@ -187,7 +187,7 @@ class tcp_exchange final : public host_exchange {
   bool has_all(tcp_call& c) {
     if (c.missing > 0) return false;
     if (std::exchange(c.added, true)) return true;
-    fold(c, [&](std::size_t i) -> strided {
+    combine_terms(c, [&](std::size_t i) -> strided {
       if (receives_[i].peer != carrier_.rank()) return {c.terms[i].data(), receives_[i].packed.begin()};
       return {c.in.part(plan().receives[i].there, plan().receives[i].extents).data, c.in.strides.begin()};
     });
@@ -245,8 +245,8 @@ class tcp_exchange final : public host_exchange {
 };
 
 inline std::shared_ptr<bound_exchange> tcp_transport::bind(exchange_plan plan) {
-  auto held = held_by(plan);
-  return std::make_shared<tcp_exchange>(*this, std::move(plan), std::move(held));
+  auto keeper = keep_alive(plan);
+  return std::make_shared<tcp_exchange>(*this, std::move(plan), std::move(keeper));
 }
 
 inline detail::tcp_connection::destination tcp_transport::destination_of(int from, const detail::tcp_frame& f) {
@@ -272,7 +272,7 @@ inline void tcp_transport::hear(int from, const detail::tcp_frame& f, std::vecto
   if (f.kind != detail::tcp_frame::begun) other.offered = std::max(other.offered, f.sequence + 1);
   if (c.bound != nullptr) c.bound->send_more(from);
   if (f.kind == detail::tcp_frame::box) {
-    if (c.bound != nullptr) c.bound->take(from, f, beside);
+    if (c.bound != nullptr) c.bound->receive_box(from, f, beside);
     else if (!c.gone) c.early.push_back({from, f, std::move(*beside)});
   }
   drop_if_done(f.exchange, c);

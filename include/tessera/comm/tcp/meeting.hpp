@@ -166,7 +166,8 @@ class tcp_meeting {
       greet(c);
       return true;
     }
-    const std::ptrdiff_t n = c.socket.take(reinterpret_cast<std::byte*>(&c.says) + c.heard, sizeof(greeting) - c.heard);
+    const std::ptrdiff_t n =
+        c.socket.receive(reinterpret_cast<std::byte*>(&c.says) + c.heard, sizeof(greeting) - c.heard);
     c.heard += static_cast<std::size_t>(std::max<std::ptrdiff_t>(n, 0));
     if (n >= 0 && c.heard < sizeof(greeting)) return true;
     if (n < 0 || !is_worker(c)) {
@@ -189,7 +190,7 @@ class tcp_meeting {
   void greet(candidate& c) const {
     greeting mine{.word = addresses_[static_cast<std::size_t>(c.rank)].word, .rank = me_};
     iovec all{&mine, sizeof(mine)};
-    static_cast<void>(c.socket.give({&all, 1}));  // so little always finds room
+    static_cast<void>(c.socket.send({&all, 1}));  // so little always finds room
     c.greeted = true;
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/comm/exchange/buffered_copy.hpp>
 #include <tessera/comm/exchange/host_exchange.hpp>
-#include <tessera/comm/exchange/reader_copy.hpp>
 #include <tessera/comm/thread/thread_rendezvous.hpp>
 #include <tessera/comm/wait/spin_wait.hpp>
 
@@ -74,8 +74,8 @@ class in_process final : public transport {
 /// they need of it.
 class in_process_exchange final : public host_exchange {
  public:
-  in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(std::move(bound), carrier.rank(), std::move(held)),
+  in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> keeper)
+      : host_exchange(std::move(bound), carrier.rank(), std::move(keeper)),
         carrier_(carrier),
         rendezvous_(carrier.rendezvous_),
         rank_(carrier.rank()),
@@ -221,7 +221,7 @@ class in_process_exchange final : public host_exchange {
     shown_.assign(plan().workers.size(), {c.in.data, c.in.strides.begin()});
     for (const source& s : sources_) shown_[s.index] = member(s.index).calls.of(c.sequence).where();
     const auto add = [&] {
-      fold(c, [&](std::size_t i) {
+      combine_terms(c, [&](std::size_t i) {
         strided term = shown_[indices_[i]];
         const box_vector& begin = plan().receives[i].there;
         for (int d = 0; d < begin.count; ++d) term.data += begin[d] * term.strides[d] * bytes_of(plan().element);
@@ -240,7 +240,7 @@ class in_process_exchange final : public host_exchange {
   std::vector<source> sources_;
   std::vector<std::size_t> indices_;  // of who sends each receive
   std::vector<strided> shown_;        // by index, while terms are combined
-  detail::reader_copy copy_;
+  detail::buffered_copy copy_;
   std::optional<std::list<in_process::sent_ahead>::iterator> sent_ahead_;
   std::shared_ptr<detail::shared_exchange> among_;
 };
@@ -277,8 +277,8 @@ void in_process::wait(Done&& done, detail::waited_call call, Does&& does) {
 }
 
 inline std::shared_ptr<bound_exchange> in_process::bind(exchange_plan plan) {
-  auto held = held_by(plan);
-  return std::make_shared<in_process_exchange>(*this, std::move(plan), std::move(held));
+  auto keeper = keep_alive(plan);
+  return std::make_shared<in_process_exchange>(*this, std::move(plan), std::move(keeper));
 }
 
 }  // namespace tessera::engine

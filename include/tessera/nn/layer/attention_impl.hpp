@@ -42,7 +42,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::attention_descrip
       [causal = layer.causal](const std::vector<at::Tensor>& x) {
         return tessera::detail::composed_attention(x, causal);
       });
-  return c.bound.tied(y.transpose(1, 2).reshape(c.bound.sizes), c.operands);
+  return c.bound.depends_on_all(y.transpose(1, 2).reshape(c.bound.sizes), c.operands);
 }
 
 }  // namespace tessera::nn

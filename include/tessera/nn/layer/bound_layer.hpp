@@ -56,7 +56,8 @@ class bound_layer {
   }
   /// What this worker's outputs read under kernels, which are the layer's.
   const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels,
-                                               const at::Scalar& outside, own_padding by = own_padding::none) const {
+                                               const at::Scalar& outside,
+                                               builtin_padding by = builtin_padding::none) const {
     using reading = tessera::detail::window_reading;
     return once<reading>([&] { return reading(inputs[0].to->layout(), *team, outputs, first, kernels, outside, by); });
   }
@@ -108,8 +109,8 @@ class bound_layer {
     return carried(results[i].from == results[i].to ? y : rounded(y, travels[i]), results[i]);
   }
   /// The result of a local operation that is not linear in all its operands.
-  at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) const {
-    return some_are_empty ? tessera::detail::tied(y, operands) : y;
+  at::Tensor depends_on_all(const at::Tensor& y, const std::vector<at::Tensor>& operands) const {
+    return some_are_empty ? tessera::detail::depends_on_all(y, operands) : y;
   }
 
  private:

@@ -115,7 +115,7 @@ at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<
       return compute(f, bound_exchanges{c.bound.team, where, c.bound.exchanges}, c.operand(Index)...);
     }
   }();
-  return y.is_floating_point() || y.is_complex() ? c.bound.tied(y, c.operands) : y;
+  return y.is_floating_point() || y.is_complex() ? c.bound.depends_on_all(y, c.operands) : y;
 }
 
 }  // namespace engine

@@ -51,9 +51,9 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   const bool slides = !layer.kernels.empty();
   const int first = layer.feature + 1;  // of what kernels slide over
   const detail::window_reading* reading =
-      slides && !layer.transposed ? &b.reads(first, layer.kernels, 0, own_padding::any) : nullptr;
+      slides && !layer.transposed ? &b.reads(first, layer.kernels, 0, builtin_padding::any) : nullptr;
   auto edges = reading != nullptr
-                   ? b.by_edges<detail::window_edges>(input, first, layer.kernels, own_padding::any, *reading)
+                   ? b.by_edges<detail::window_edges>(input, first, layer.kernels, builtin_padding::any, *reading)
                    : std::nullopt;
   auto added = layer.transposed ? b.by_edges<detail::given_edges>(input, first, layer.kernels) : std::nullopt;
   const at::Tensor x = edges || added ? input : reading != nullptr ? b.ready(input, *reading) : b.ready(input);
@@ -91,21 +91,21 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
     const auto of_part = [&](const at::Tensor& read, const detail::window_giving& g) {
       return given(read, g, adds_bias);
     };
-    y = added ? added->give(of_part, [&](const at::Tensor& read,
-                                         const detail::window_giving& g) { return given(read, g, false); })
+    y = added ? added->compute(of_part, [&](const at::Tensor& read,
+                                            const detail::window_giving& g) { return given(read, g, false); })
               : of_part(x, b.gives_by(first, layer.kernels));
   } else if (slides) {
     const auto convolved = [&](const at::Tensor& read, const detail::kernel_lists& k) {
       return detail::convolved(read.to(sums), w, bias,
                                {k.step, k.padding, k.dilation, false, k.zero, x.size(layer.feature) / w.size(1)});
     };
-    y = edges ? edges->give(convolved, convolved) : convolved(x, reading->lists());
+    y = edges ? edges->compute(convolved, convolved) : convolved(x, reading->lists());
   } else if (layer.by_expert()) {
     y = linear_of_each(x.to(sums), w, bias);
   } else {
     y = at::linear(x.to(sums), w, bias);
   }
-  y = b.left(b.tied(y, operands));
+  y = b.left(b.depends_on_all(y, operands));
   return adds_bias || !layer.bias ? y.to(e) : (y.to(sums) + along(y, weight(1))).to(e);
 }
 
@@ -170,14 +170,15 @@ TESSERA_INLINE at::Tensor forward_fold(const bound_layer& b, const fold_descript
     }
     return gives.placed(at::col2im(read.to(sums).flatten(2), size, k.kernel, k.dilation, cut, k.step).view(sizes));
   };
-  const at::Tensor y = added ? added->give(folded, folded) : folded(x, b.gives_by(2, layer.gives.kernels));
-  return b.leaving(b.tied(y, {x}));
+  const at::Tensor y = added ? added->compute(folded, folded) : folded(x, b.gives_by(2, layer.gives.kernels));
+  return b.leaving(b.depends_on_all(y, {x}));
 }
 
 TESSERA_INLINE at::Tensor forward_prelu(const call& c) {
   const at::Tensor& x = c.operand();
   const at::Tensor w = c.weight(0);
-  return c.bound.tied(c.bound.is_empty ? detail::empty_result(c.bound.outputs, {x, w}) : at::prelu(x, w), {x, w});
+  return c.bound.depends_on_all(c.bound.is_empty ? detail::empty_result(c.bound.outputs, {x, w}) : at::prelu(x, w),
+                                {x, w});
 }
 
 TESSERA_INLINE at::Tensor forward_rrelu(const call& c, const rrelu_description& layer) {

@@ -8,9 +8,9 @@
 namespace tessera::detail {
 
 /// The groups of a normalisation on one worker.
-class groups_here {
+class local_groups {
  public:
-  groups_here(const nn::engine::bound_layer& bound, const normalisation& layer)
+  local_groups(const nn::engine::bound_layer& bound, const normalisation& layer)
       : of_(layer.groups),
         sent_(layer.sent()),
         team_(bound.team),
@@ -132,16 +132,16 @@ class groups_here {
   }
   double all() const { return std::max(1.0, count_); }
   /// How kernels take a box. Where groups are channels of one element a sample, they are columns.
-  row_form form(at::IntArrayRef box) const {
+  row_shape shape(at::IntArrayRef box) const {
     const std::size_t inner = of_.by_channel ? 2 : box.size() - over_.size();
     const index_t columns = c10::size_from_dim_(static_cast<int>(inner), box);
     if (of_.by_channel && !of_.by_sample && columns == 1) return {box[0], box[1], true, true};
     return {c10::size_to_dim_(static_cast<int>(inner), box), columns, false, !of_.by_channel};
   }
   void find_lines(std::vector<index_t> box) {
-    lines_.form = form(box);
+    lines_.shape = shape(box);
     for (std::size_t d = 0; d < box.size(); ++d)
-      if (of_.by_channel ? d > 1 || (d == 0 && lines_.form.groups_along) : d >= box.size() - over_.size()) box[d] = 1;
+      if (of_.by_channel ? d > 1 || (d == 0 && lines_.shape.groups_along) : d >= box.size() - over_.size()) box[d] = 1;
     const at::TensorOptions options = options_of(*team_, at::kLong);
     lines_.extents = box;
     for (const index_t d : over_) lines_.extents[static_cast<std::size_t>(d)] = 1;
@@ -202,7 +202,7 @@ class groups_here {
     return at::stack(all);
   }
 
-  grouping of_;
+  row_groups of_;
   index_t sent_;
   team_handle team_;
   std::vector<redistribution> exchanges_;

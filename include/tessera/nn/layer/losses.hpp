@@ -86,7 +86,7 @@ template <class Of, class... Rest>
 at::Tensor compute(const engine::reduced_loss<Of>& f, const engine::bound_exchanges& by, const at::Tensor& x,
                    const Rest&... rest) {
   const Of& of = f;
-  return engine::reduced(by, by.ways.size() - 1, f.how,
+  return engine::reduced(by, by.exchanges.size() - 1, f.how,
                          engine::losses_of(of, by, engine::in_wide(x), engine::in_wide(rest)...), x.scalar_type());
 }
 

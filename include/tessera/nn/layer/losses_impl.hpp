@@ -9,7 +9,7 @@ namespace tessera::functions::engine {
 
 /// A few numbers for each, as an exchange takes them: a worker outside of it has none.
 inline at::Tensor in_rows(const bound_exchanges& by, std::size_t exchange, const std::vector<at::Tensor>& rows) {
-  const box_vector& held = by.ways[exchange].from->extents();
+  const box_vector& held = by.exchanges[exchange].from->extents();
   const at::Tensor all = at::stack(rows);
   const bool outside = held[0] == 0;
   return outside ? all.flatten().narrow(0, 0, 0).reshape(at::IntArrayRef(held.begin(), held.end())) : all;
@@ -29,7 +29,7 @@ TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t exchang
   const at::Tensor sums = rows.empty() ? at::Tensor() : by.exchanged(in_rows(by, exchange, rows), exchange);
   if (mine.wrong.defined())
     if (const auto wrong = row(sums, static_cast<index_t>(rows.size()) - 1).item<double>(); wrong > 0) {
-      const crew& workers = by.team->crew_of(by.ways[exchange].to->layout().mesh);
+      const crew& workers = by.team->crew_of(by.exchanges[exchange].to->layout().mesh);
       if (mine.labels.defined())
         tessera::detail::check_indices(by.team, workers, mine.labels, mine.classes, code::label_out_of_range);
       throw error(refusal{code::loss_of_no_probability, static_cast<index_t>(wrong)}, by.team->label());
@@ -120,7 +120,7 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
   at::Tensor score = x;
   std::vector<at::Tensor> rows;
   if (of_scores) {
-    const auto& sizes = by.ways[0].from->extents();
+    const auto& sizes = by.exchanges[0].from->extents();
     const at::Tensor least =
         at::full(at::IntArrayRef(sizes.begin(), sizes.end()), -std::numeric_limits<double>::infinity(), plain);
     score = x - by.exchanged(held > 0 ? at::amax(x.detach(), 1) : least, 0).unsqueeze(1);

@@ -141,7 +141,8 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_max_p
                                       const at::Tensor& input, bool indices) {
   const at::Tensor x = b.ready(input).contiguous();
   if (b.is_empty)
-    return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, x.options().dtype(at::kLong))};
+    return {b.depends_on_all(detail::empty_result(b.outputs, {x}), {x}),
+            at::empty(b.sizes, x.options().dtype(at::kLong))};
   const local_box &has = b.boxes().operands[0], &makes = b.boxes().result;
   std::array<index_t, 3> extents{1, 1, 1};
   detail::covered_parts covered{{{{0, 1}}, {{0, 1}}, {{0, 1}}}};
@@ -166,7 +167,7 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_max_p
   });
   found = found.to(x.device());
   const at::Tensor y = x.flatten(2).gather(2, found.flatten(2)).view(b.sizes);
-  return {b.tied(y, {x}), indices ? detail::moved_indices(found, has) : at::Tensor()};
+  return {b.depends_on_all(y, {x}), indices ? detail::moved_indices(found, has) : at::Tensor()};
 }
 
 TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& layer, const at::Tensor& input,
@@ -176,13 +177,16 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& layer
   for (int i = 0; i < layer.kernels.count; ++i) kernels.push(layer.over(i, used.dims[2 + i].extent));
   const bool max = layer.is == pooling::kind::max;
   const at::Scalar outside = max ? detail::lowest(input.scalar_type()) : at::Scalar(0);
-  const detail::window_reading& reading = b.reads(2, kernels, outside, own_padding::half);
-  auto edges =
-      indices ? std::nullopt : b.by_edges<tessera::detail::window_edges>(input, 2, kernels, own_padding::half, reading);
+  const detail::window_reading& reading = b.reads(2, kernels, outside, builtin_padding::half);
+  auto edges = indices ? std::nullopt
+                       : b.by_edges<tessera::detail::window_edges>(input, 2, kernels, builtin_padding::half, reading);
   const at::Tensor x = edges ? input : b.ready(input, reading);
   if (b.is_empty)
-    return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, x.options().dtype(at::kLong))};
-  const auto of_windows = [&](const auto& pool) { return edges ? edges->give(pool, pool) : pool(x, reading.lists()); };
+    return {b.depends_on_all(detail::empty_result(b.outputs, {x}), {x}),
+            at::empty(b.sizes, x.options().dtype(at::kLong))};
+  const auto of_windows = [&](const auto& pool) {
+    return edges ? edges->compute(pool, pool) : pool(x, reading.lists());
+  };
   if (!max) {  // a sum may be too large for a half type where its mean is not
     const auto& by = b.once<detail::window_divisors>(
         [&] { return detail::window_divisors(layer, used, b.outputs, device_of(*b.team)); });
@@ -190,7 +194,7 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& layer
     const at::Tensor y = of_windows([&](const at::Tensor& read, const detail::kernel_lists& k) {
       return detail::window_sums(read.to(sums), k, by.all);
     });
-    return {b.tied((by.each.defined() ? y / by.each.to(sums) : y).to(e), {x}), {}};
+    return {b.depends_on_all((by.each.defined() ? y / by.each.to(sums) : y).to(e), {x}), {}};
   }
   const auto maxima = [&](const at::Tensor& read, const detail::kernel_lists& k) {
     switch (kernels.count) {
@@ -199,9 +203,9 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& layer
       default: return at::max_pool3d_with_indices(read, k.kernel, k.step, k.padding, k.dilation, false);
     }
   };
-  if (!indices) return {b.tied(of_windows([&](auto&&... a) { return std::get<0>(maxima(a...)); }), {x}), {}};
+  if (!indices) return {b.depends_on_all(of_windows([&](auto&&... a) { return std::get<0>(maxima(a...)); }), {x}), {}};
   const auto [y, local] = maxima(x, reading.lists());
-  return {b.tied(y, {x}), detail::global_indices(local, x, used, b.outputs, kernels, reading.lists())};
+  return {b.depends_on_all(y, {x}), detail::global_indices(local, x, used, b.outputs, kernels, reading.lists())};
 }
 
 }  // namespace tessera::nn::engine

@@ -35,7 +35,7 @@ TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const engine::proj
         layer.by_expert()
             ? engine::linear_of_each(x.to(sums), w.flatten(2), bias ? std::optional(bias->flatten(2)) : std::nullopt)
             : at::linear(x.to(sums), w.flatten(0, -2), bias ? std::optional(bias->flatten()) : std::nullopt);
-    all.push_back(c.bound.tied(y.to(e).unflatten(-1, outputs), operands));
+    all.push_back(c.bound.depends_on_all(y.to(e).unflatten(-1, outputs), operands));
   }
   return all;
 }

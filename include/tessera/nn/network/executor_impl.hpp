@@ -30,7 +30,7 @@ TESSERA_INLINE executor::state::state(team_handle of, const program_type& p, std
     return static_cast<std::size_t>(v.index) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
   };
   for (const auto& node : p) {
-    step s{node.record, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held, nullptr, nullptr};
+    step s{node.record, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.scalar, nullptr, nullptr};
     for (std::size_t i = 0;
          i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
@@ -106,8 +106,8 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
   for (std::size_t i = 0; i < my.steps.size(); ++i) {
     const step& now = my.steps[i];
     const layer_plan p = now.record->plan();
-    const auto take = [&](auto& all, const char* name, const layout& stored, element e,
-                          const auto& make) -> const auto& {
+    const auto find_or_make = [&](auto& all, const char* name, const layout& stored, element e,
+                                  const auto& make) -> const auto& {
       const std::string prefix = one_layer ? std::string() : now.path;
       const std::string path = prefix + (prefix.empty() || *name == 0 ? "" : ".") + name;
       const std::string key = s.key(path);
@@ -129,7 +129,7 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
       const auto make = [&](const std::string& path) {
         return parameter(my.team, path, w, e, s).used_as(w.used, comes, p.times(k));
       };
-      const parameter& kept = take(known.parameters, w.name, w.stored, e, make);
+      const parameter& kept = find_or_make(known.parameters, w.name, w.stored, e, make);
       const bool held = p.held(k);
       if (kept.frozen() != w.frozen || (kept.times() == gathering::held) != held)
         throw error(refusal{code::shared_differ}, kept.path());
@@ -139,7 +139,7 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
     for (int k = 0; k < p.buffers(); ++k) {
       const buffer_value b = p.buffer(k);
       const auto make = [&](const std::string& path) { return buffer(my.team, path, b, s); };
-      own.buffers.push_back(take(known.buffers, b.name, b.stored, b.element, make));
+      own.buffers.push_back(find_or_make(known.buffers, b.name, b.stored, b.element, make));
     }
     for (int k = 0; k < p.inputs(); ++k) f << p.given(k);
     for (int k = 0; k < p.outputs(); ++k) f << p.output(k);
@@ -211,15 +211,15 @@ TESSERA_INLINE auto executor::bound_for(std::span<const tensor<dyn>* const> inpu
 TESSERA_INLINE void executor::compare_at_the_end() const {
   constexpr std::size_t most = 64;
   if (here().team->checks == checks::never) return;
-  auto& endings = here().team->carrier().endings;
-  endings.push_back([team = std::weak_ptr(here().team), here = std::weak_ptr(state_), left = here().left] {
+  auto& exit_hooks = here().team->carrier().exit_hooks;
+  exit_hooks.push_back([team = std::weak_ptr(here().team), here = std::weak_ptr(state_), left = here().left] {
     const team_handle at = team.lock();
     if (const auto lives = here.lock()) lives->note_copies();
     if (!at || left->empty()) return;
     const scoped_context now(*at, {.name = "comparing copies at the end"});
     tessera::detail::agree_on_copies(at, *left);
   });
-  if (endings.size() > most) endings.pop_front();
+  if (exit_hooks.size() > most) exit_hooks.pop_front();
 }
 
 TESSERA_INLINE bool executor::compares_now() const {

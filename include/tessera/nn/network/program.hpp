@@ -88,7 +88,7 @@ class program {
   // What flows ask of their program.
   template <class L, class... F>
   auto add(const L& layer, bool numbered, const F&... x) {
-    constexpr int results = tessera::detail::results_said<L>();
+    constexpr int results = tessera::detail::result_count<L>();
     const int node = add_node(layer, numbered, results, x...);
     return flows_of(node, tessera::detail::indices_below<results>{});
   }

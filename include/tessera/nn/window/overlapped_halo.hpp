@@ -166,7 +166,7 @@ class box_by_edges {
 
   /// What operations(box, how) give, of the part and then of each edge.
   template <class OfPart, class OfEdge>
-  at::Tensor give(const OfPart& of_part, const OfEdge& of_edge) {
+  at::Tensor compute(const OfPart& of_part, const OfEdge& of_edge) {
     halo_.arrived();  // what is here is taken: its owner waits for that
     const at::Tensor y = of_part(read(input_.detach()), edges_->how(0));
     halo_.finish();

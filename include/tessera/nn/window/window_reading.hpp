@@ -62,7 +62,7 @@ struct picture_lists : kernel_lists {
 class window_reading {
  public:
   window_reading(const layout& of, const team_state& team, const holding& outputs, int first,
-                 const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by)
+                 const static_vector<sliding, 8>& kernels, const at::Scalar& outside, builtin_padding by)
       : around_{{}, {}, outside}, lists_(kernels) {
     const int rank = team.rank();
     const holding mine = held_by(of, rank);

@@ -17,7 +17,7 @@ constexpr layer_plan plan_function(const F& f, const Values&... x) {
   p.add_output(y.result.layout, y.result.element);
   if constexpr (requires { f.exchanges(x...); })
     for (const exchange_value& e : f.exchanges(x...)) p.add_exchange(e.from, e.to, e.element);
-  if constexpr (requires { F::saves; }) p.holds = functions::engine::footprint_of(F::saves);
+  if constexpr (requires { F::saves; }) p.saves = functions::engine::footprint_of(F::saves);
   if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
   return p;
 }
@@ -60,7 +60,7 @@ inline constexpr kind kind_of<detail::held_function<F, Operands>> = kind::layer;
 
 namespace functions {
 
-/// The door for flows: a node of the program.
+/// The entry point for flows: a node of the program.
 template <class F, FlowType First, FlowType... Rest>
   requires(kind_of<F> == kind::function && !engine::DynamicFlow<First>)
 constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
@@ -69,7 +69,7 @@ constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&
                           tessera::detail::described<typename Rest::type>::value...)
                          .why);
     if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept());
-    first.in->hold(f.n);
+    first.in->set_scalar(f.n);
   }
   const auto y = tessera::detail::passed_on<tessera::detail::function_layer<F, 1 + sizeof...(Rest)>>(first, rest...);
   using verdict = typename decltype(y)::verdict;

@@ -295,7 +295,7 @@ struct reduced_loss : Of {
   /// The operands, and one tensor like the first.
   template <class... Rest>
   constexpr void hold(layer_plan& p, const tensor_value& x, const Rest&...) const {
-    p.holds = saved_tensors::saving(0xf);
+    p.saves = saved_tensors::saving(0xf);
     p.make(x.layout, detail::wide(x.element));
   }
 };

@@ -24,10 +24,10 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   heads.dims[dims - 1].extent = 1;
   p.make(heads, bytes_of(e) < bytes_of(element::float32) ? element::float32 : e);
   const bool grouped = heads.dims[dims - 2].extent != 1;
-  p.holds = saved_tensors::saving(grouped ? 1 : 7, 0, 1);
+  p.saves = saved_tensors::saving(grouped ? 1 : 7, 0, 1);
   if (!grouped) return;
   for (int i = 0; i < 2; ++i) p.make(p.raw(), e);
-  p.holds.returning = 2;
+  p.saves.returning = 2;
 }
 
 }  // namespace detail

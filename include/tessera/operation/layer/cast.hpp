@@ -18,7 +18,7 @@ constexpr layer_plan plan_cast(const tensor_value& x, const cast_description& la
   layer_plan p;
   p.add_input(x.layout);
   p.add_output(x.layout, layer.element);
-  p.holds = layer.element == x.element ? saved_tensors::viewing() : saved_tensors::saving(0);
+  p.saves = layer.element == x.element ? saved_tensors::viewing() : saved_tensors::saving(0);
   p.why = first_of(layer.why, fits ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(x.element)},
                    plan_elementwise(x.layout).why);
   return p;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/layer/contraction_form.hpp>
+#include <tessera/operation/layer/contraction_planner.hpp>
 #include <tessera/operation/rule/axes_by_name.hpp>
 
 namespace tessera {
@@ -24,7 +24,7 @@ constexpr index_t moved(const layer_plan& p, element e) {
 }
 
 // The way to share a contraction that moves least; `as` where what is given leaves one.
-constexpr sharing cheapest(const contraction_form& form, const contraction& layer, element e, const sharing& as) {
+constexpr sharing cheapest(const contraction_planner& form, const contraction& layer, element e, const sharing& as) {
   static_vector<sharing, max_axes + 1> cuts;
   if (layer.cut_is_set) {
     cuts.push(as);
@@ -94,8 +94,8 @@ constexpr layer_plan plan_contraction(const layout& x, const contraction& layer,
     if (!refused.why.ok()) return refused;
   }
   const layout sample = detail::of_one_sample(x, feature);
-  return detail::contraction_form(x, layer).plan(
-      detail::cheapest(detail::contraction_form(sample, layer), layer, e, shared));
+  return detail::contraction_planner(x, layer).plan(
+      detail::cheapest(detail::contraction_planner(sample, layer), layer, e, shared));
 }
 
 }  // namespace engine

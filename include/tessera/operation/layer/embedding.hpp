@@ -112,14 +112,14 @@ constexpr layer_plan plan_lookup(const tensor_value& x, const lookup& layer) {
   p.add_output(raw.layout, given, layer.element);
   p.round_terms();  // all but one are zeros
   p.add_parameter(weight);
-  p.holds = saved_tensors::saving(1);
+  p.saves = saved_tensors::saving(1);
   if (layer.counts()) detail::exchange_counts(p, used, weight.used, layer);
   if (layer.by_frequency) {
-    p.holds.returning = 1;
+    p.saves.returning = 1;
     p.make(used, layer.element);
   }
   if (weight.used.levels(0) > 0) {  // which indices are of other workers' rows
-    p.holds.returning = 1;
+    p.saves.returning = 1;
     p.make(used, x.element);
     p.make(used, element::boolean);
   }

@@ -17,7 +17,7 @@ constexpr layer_plan plan_free_parameter(const tensor_value& at, const tensor_va
   p.why = first_of(check(w.layout), check_known(stored), check(initial, stored), check_gradient(w.element));
   p.add_input(at.layout);
   p.add_output(w.layout, w.element);
-  p.holds = saved_tensors::saving(0);
+  p.saves = saved_tensors::saving(0);
   p.add_parameter({"", stored, w.layout, initial, true, w.element});
   return p;
 }
@@ -32,7 +32,7 @@ constexpr layer_plan plan_free_buffer(const tensor_value& at, const tensor_value
   p.why = first_of(check(w.layout), check_known(stored), check(initial, stored));
   p.add_input(at.layout);
   p.add_output(stored, w.layout, w.element);
-  p.holds = saved_tensors::saving(0);
+  p.saves = saved_tensors::saving(0);
   p.add_buffer({"", stored, initial, w.element});
   return p;
 }

@@ -56,7 +56,7 @@ constexpr layer_plan plan_fused_halo(const layout& x, const static_vector<halo_s
   }
   p.add_input(x);
   p.add_output(x, out);
-  p.holds = saved_tensors::viewing();
+  p.saves = saved_tensors::viewing();
   p.why = check_change(x, out);
   return p;
 }

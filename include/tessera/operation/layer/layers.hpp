@@ -208,7 +208,7 @@ struct relu : layer<relu> {
   static constexpr engine::relu_description description() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) {
     layer_plan p = engine::plan_elementwise(x.layout);
-    p.holds = engine::saved_tensors::saving(0, 0, 1);
+    p.saves = engine::saved_tensors::saving(0, 0, 1);
     p.why = engine::first_of(p.why, functions::engine::check_takes(functions::engine::takes::ordered, x.element));
     return p;
   }

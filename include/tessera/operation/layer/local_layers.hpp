@@ -79,11 +79,11 @@ constexpr layer_plan plan_pooling(const layout& x, const pooling& layer) {
   s.result = s.operands[0];
   for (int i = 0; i < count; ++i) s.special.push({s.result[2 + i], treatment::windowed, kernels[i], 0});
   p = detail::local(used, s, x);
-  p.holds = saved_tensors::saving(1);
-  p.holds.windows = kernels;
-  p.holds.pads = own_padding::half;
+  p.saves = saved_tensors::saving(1);
+  p.saves.windows = kernels;
+  p.saves.pads = builtin_padding::half;
   if (layer.is == pooling::kind::max) p.make(p.raw(), element::int64);  // where each maximum is
-  else p.holds.scratch = p.holds.returning = 1;
+  else p.saves.scratch = p.saves.returning = 1;
   return p;
 }
 
@@ -128,8 +128,8 @@ constexpr layer_plan plan_global_avg_pool(const tensor_value& x) {
   p.why = terms.why;
   p.add_input(x.layout);
   p.add_output(terms.layout, whole);
-  p.holds = saved_tensors::saving(0);
-  p.holds.scratch = 1;
+  p.saves = saved_tensors::saving(0);
+  p.saves.scratch = 1;
   return p;
 }
 
@@ -159,7 +159,7 @@ constexpr layer_plan plan_upsampling(const tensor_value& in, const upsampling& l
     s.special.push({s.result[d], treatment::resampled, {}, 0, 0, m, made.reads()});
   }
   layer_plan p = detail::local(used, s, x);
-  p.holds = saved_tensors::saving(0);
+  p.saves = saved_tensors::saving(0);
   return p;
 }
 
@@ -216,8 +216,8 @@ constexpr layer_plan plan_pad(const layout& x, const pad_description& layer) {
   s.result = s.operands[0];
   for (int i = 0; i < widths.count; ++i) s.special.push({s.result[first + i], treatment::windowed, widths[i], 0});
   p = detail::local(used, s, x);
-  p.holds = saved_tensors::saving(0);
-  p.holds.windows = widths;
+  p.saves = saved_tensors::saving(0);
+  p.saves.windows = widths;
   if (p.why.ok()) p.why = check_change(x, used);
   return p;
 }
@@ -249,7 +249,7 @@ constexpr layer_plan plan_flatten(const layout& x) {
   s.result = named("az");
   for (int d = 1; d < x.dims.count; ++d) s.special.push({s.operands[0][d], treatment::merged, {}, 'z'});
   p = detail::local(x, s);
-  p.holds = saved_tensors::viewing();
+  p.saves = saved_tensors::viewing();
   return p;
 }
 
@@ -266,7 +266,7 @@ constexpr layer_plan plan_repartition(const layout& x, layout to) {
     to.dims[d].tag = x.dims[d].tag;
   }
   p.add_output(x, to);
-  p.holds = saved_tensors::viewing();
+  p.saves = saved_tensors::viewing();
   p.why = first_of(check(to), check_change(x, to));
   return p;
 }

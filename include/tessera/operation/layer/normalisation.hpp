@@ -12,15 +12,15 @@ inline constexpr double eps_of_element = -1;
 
 /// Which elements are normalised together: those that share all but the last dimensions, or those of a channel or of
 /// neighbouring ones, of all samples or of one.
-struct grouping {
+struct row_groups {
   bool by_channel = false;
   bool by_sample = false;
   setting<index_t> channels;  ///< by channel: how many groups channels make; each is one unless said
   int last = 0;               ///< otherwise: how many dimensions a group has
 
-  static constexpr grouping of_channels() { return {true, false, {}, 0}; }
-  static constexpr grouping of_samples(const setting<index_t>& channels = {}) { return {true, true, channels, 0}; }
-  static constexpr grouping of_last(int dims) { return {false, false, {}, dims}; }
+  static constexpr row_groups of_channels() { return {true, false, {}, 0}; }
+  static constexpr row_groups of_samples(const setting<index_t>& channels = {}) { return {true, true, channels, 0}; }
+  static constexpr row_groups of_last(int dims) { return {false, false, {}, dims}; }
 
   /// Whether a group has all of dimension d of a tensor of so many, or a range of it.
   constexpr bool over(int d, int dims) const { return by_channel ? d > 1 || (d == 0 && !by_sample) : d >= dims - last; }
@@ -33,7 +33,7 @@ struct grouping {
 
 /// y = (x − mean) / √(variance + eps) · weight + bias over groups of elements. A root mean square has no mean.
 struct normalisation {
-  grouping groups = grouping::of_channels();
+  row_groups groups = row_groups::of_channels();
   bool centred = true;  ///< from the mean
   double eps = 1e-5;
   bool weight = true;
@@ -54,7 +54,7 @@ struct normalisation {
 namespace detail {
 
 constexpr refusal check_normalisation(const tensor_value& x, const normalisation& layer) {
-  const grouping& g = layer.groups;
+  const row_groups& g = layer.groups;
   const int dims = x.layout.dims.count;
   const int least = g.by_channel ? 2 : g.last;
   const int most = g.by_channel ? 5 : max_dimensions - 1;
@@ -78,12 +78,12 @@ constexpr refusal check_normalisation(const tensor_value& x, const normalisation
 }
 
 // Whether no worker has a part of a range of channels.
-constexpr bool ranges_whole(const layout& x, const grouping& g) {
+constexpr bool ranges_whole(const layout& x, const row_groups& g) {
   return x.levels(1) == 0 || splits(x.dims[1], g.range(x), x.part_count(1));
 }
 
 // A number for each group: where its elements are, or, of ranges that are cut, on all workers that have some channels.
-constexpr layout groups_of(const layout& x, const grouping& g) {
+constexpr layout groups_of(const layout& x, const row_groups& g) {
   if (!g.channels.is_set()) return one_along(x, [&](int d) { return g.over(d, x.dims.count); });
   const bool whole = ranges_whole(x, g);
   layout y = one_along(x, [&](int d) { return g.over(d, x.dims.count) || (g.over_ranges(d) && !whole); });
@@ -94,7 +94,7 @@ constexpr layout groups_of(const layout& x, const grouping& g) {
 
 // The parts of groups over the workers that share them: behind one another in a first dimension, each worker with what
 // it has.
-constexpr layout parts_of_groups(const layout& x, const grouping& g, index_t sent) {
+constexpr layout parts_of_groups(const layout& x, const row_groups& g, index_t sent) {
   layout parts = groups_of(x, g);
   dimension behind;
   behind.extent = sent;
@@ -114,8 +114,8 @@ constexpr layout parts_of_groups(const layout& x, const grouping& g, index_t sen
 }
 
 // The parts of running statistics that are means over samples.
-constexpr layout parts_of_means(const layout& x, const grouping& g) {
-  return parts_of_groups(groups_of(x, g), grouping::of_channels(), 2);
+constexpr layout parts_of_means(const layout& x, const row_groups& g) {
+  return parts_of_groups(groups_of(x, g), row_groups::of_channels(), 2);
 }
 
 // What every worker knows of groups once parts are gathered.
@@ -129,25 +129,25 @@ constexpr layout all_parts(layout parts) {
 // groups are cut, or means of their statistics are kept, numbers are double, and half types are computed in float.
 constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& layer) {
   const layout groups = groups_of(x.layout, layer.groups);
-  p.holds = saved_tensors::saving(1, 0xff);
+  p.saves = saved_tensors::saving(1, 0xff);
   if (p.exchanges() > 0 || layer.averages()) {
     for (int i = 0; i < 1 + layer.centred; ++i) p.make(groups, element::float64);
     const bool half = bytes_of(x.element) < bytes_of(element::float32);
-    p.holds.exchanges = false;
-    p.holds.scratch = half ? 4 : 0;
-    p.holds.returning = half ? 6 : 0;
+    p.saves.exchanges = false;
+    p.saves.scratch = half ? 4 : 0;
+    p.saves.returning = half ? 6 : 0;
     return;
   }
   const bool centred = layer.centred;
   for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
   if (centred) {
     // LibTorch's batch norm makes the operand's gradient in two
-    p.holds.returning = layer.groups.by_channel && !layer.groups.by_sample;
+    p.saves.returning = layer.groups.by_channel && !layer.groups.by_sample;
     return;
   }
   if (layer.weight) p.remember(x.layout, x.element);  // the scale of a group by the weight of an element
-  p.holds.scratch = 1;
-  p.holds.returning = 3;
+  p.saves.scratch = 1;
+  p.saves.returning = 3;
 }
 
 }  // namespace detail
@@ -203,7 +203,7 @@ struct batch_norm_layer {
   bool tracked = true;
 
   constexpr engine::normalisation description() const {
-    return {engine::grouping::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
+    return {engine::row_groups::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
   }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, description()); }
 };
@@ -216,7 +216,7 @@ struct group_norm_layer {
   bool affine = true;
 
   constexpr engine::normalisation description() const {
-    return {engine::grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
+    return {engine::row_groups::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
   }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, description()); }
 };
@@ -231,7 +231,7 @@ struct instance_norm_layer {
   bool tracked = false;
 
   constexpr engine::normalisation description() const {
-    return {engine::grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
+    return {engine::row_groups::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
   }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, description()); }
 };
@@ -245,7 +245,7 @@ struct layer_norm_layer {
   bool bias = true;
 
   constexpr engine::normalisation description() const {
-    return {engine::grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}};
+    return {engine::row_groups::of_last(last), true, eps, affine, bias, false, false, 0, {}};
   }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, description()); }
 };
@@ -258,7 +258,7 @@ struct rms_norm_layer {
   bool affine = true;
 
   constexpr engine::normalisation description() const {
-    return {engine::grouping::of_last(last), false, eps, affine, false, false, false, 0, {}};
+    return {engine::row_groups::of_last(last), false, eps, affine, false, false, false, 0, {}};
   }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_normalisation(x, description()); }
 };

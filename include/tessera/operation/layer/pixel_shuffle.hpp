@@ -46,7 +46,7 @@ constexpr layer_plan plan_pixel_shuffle(const layout& x, const pixel_shuffle_des
   p.why = y.why;
   p.add_input(x, used);
   p.add_output(y.layout);
-  p.holds = saved_tensors::saving(0);
+  p.saves = saved_tensors::saving(0);
   return p;
 }
 

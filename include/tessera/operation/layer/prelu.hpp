@@ -29,8 +29,8 @@ constexpr layer_plan plan_prelu(const tensor_value& x, const prelu_description& 
     if (const refusal why = detail::meet_parameter(x.layout, all, channel, w); !why.ok()) return refused_layer(why);
   }
   layer_plan p = plan_elementwise(x.layout);
-  p.holds = saved_tensors::saving(1, 1);
-  p.holds.returning = 1;  // each element's part of the weight's gradient
+  p.saves = saved_tensors::saving(1, 1);
+  p.saves.returning = 1;  // each element's part of the weight's gradient
   p.add_parameter({"weight", stored_form(w), w, init::constant(layer.init)});
   return p;
 }

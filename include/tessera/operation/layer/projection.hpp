@@ -121,7 +121,7 @@ constexpr layer_plan plan_projection(const layout& x, const projection& layer) {
   for (int a : axes) used.set_placement(a, {});
   if (p.why = check_change(x, used); !p.why.ok()) return p;
   p.add_input(x, used);
-  p.holds = saved_tensors::saving(1);
+  p.saves = saved_tensors::saving(1);
 
   signature multiply;
   multiply.kind = linearity::multilinear;
@@ -169,7 +169,7 @@ constexpr layer_plan plan_projection(const layout& x, const projection& layer) {
     const inferred y = infer(s, operands);
     if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
     p.add_output(y.layout);
-    p.holds.weights |= 1u << p.parameters();
+    p.saves.weights |= 1u << p.parameters();
     p.add_parameter(w);
     if (layer.bias) {
       parameter_value b = w;

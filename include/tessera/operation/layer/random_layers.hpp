@@ -50,7 +50,7 @@ constexpr layer_plan plan_dropout(const tensor_value& x, const dropout_descripti
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layer_plan p = plan_elementwise(x.layout, layer.alpha ? linearity::nonlinear : linearity::additive);
   if (!p.why.ok()) return p;
-  p.holds = saved_tensors::saving(0);
+  p.saves = saved_tensors::saving(0);
   p.make(detail::drawn_over(x.layout, layer), element::boolean);
   detail::keep_draws(p);
   return p;
@@ -72,8 +72,8 @@ constexpr layer_plan plan_rrelu(const tensor_value& x, const rrelu_description& 
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layer_plan p = plan_elementwise(x.layout);
   if (!p.why.ok()) return p;
-  p.holds = saved_tensors::saving(0);
-  p.holds.scratch = detail::scratch_of_draws(x.element);
+  p.saves = saved_tensors::saving(0);
+  p.saves.scratch = detail::scratch_of_draws(x.element);
   p.make(x.layout, x.element);
   detail::keep_draws(p);
   return p;

@@ -52,8 +52,8 @@ constexpr layer_plan plan_unfold(const tensor_value& in, const unfold_descriptio
   s.result = own;
   for (int i = 0; i < layer.kernels.count; ++i) s = s.windowed(own[2 + i], layer.kernels[i]);
   layer_plan p = detail::local(used, s, x);
-  p.holds = saved_tensors::saving(0);
-  p.holds.windows = layer.kernels;
+  p.saves = saved_tensors::saving(0);
+  p.saves.windows = layer.kernels;
   return p;
 }
 
@@ -93,9 +93,9 @@ constexpr layer_plan plan_fold(const tensor_value& in, const fold_description& l
   p.why = y.why;
   p.add_input(x, used);
   p.add_output(y.layout, whole);
-  p.holds = saved_tensors::saving(0);
-  p.holds.spreads = true;
-  p.holds.windows = layer.gives.kernels;
+  p.saves = saved_tensors::saving(0);
+  p.saves.spreads = true;
+  p.saves.windows = layer.gives.kernels;
   return p;
 }
 

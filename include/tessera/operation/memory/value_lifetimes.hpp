@@ -61,7 +61,7 @@ class value_lifetimes {
 
  private:
   static constexpr bool views(const layer_memory& m) {
-    return m.holds.view && !m.results[0].fresh && !m.operands[0].fresh;
+    return m.saves.view && !m.results[0].fresh && !m.operands[0].fresh;
   }
 };
 

@@ -182,15 +182,15 @@ template <class Network, class... Bindings>
 using traffic_bindings = verdict_of<traffic_bindings_check<Network, Bindings...>>;
 
 // What a layer moves, as constants of its own: a network's are many, however long it is.
-template <const auto* Facts, auto... Bindings>
+template <const auto* Record, auto... Bindings>
 struct constant_exchanges {
-  static constexpr layer_exchanges of = exchanges_of(Facts->plan(), Facts->elements, extents_bound(Bindings...));
+  static constexpr layer_exchanges of = exchanges_of(Record->plan(), Record->elements, extents_bound(Bindings...));
 };
-template <const auto* Facts, auto... Bindings>
+template <const auto* Record, auto... Bindings>
 inline constexpr traffic_value layer_traffic =
-    counted_traffic<constant_exchanges<Facts, Bindings...>, Facts->elements[0]>();
+    counted_traffic<constant_exchanges<Record, Bindings...>, Record->elements[0]>();
 
-template <const auto& Program, class Places = indices_below<Program.count>>
+template <const auto& Program, class Indices = indices_below<Program.count>>
 struct program_traffic;
 template <const auto& Program, int... Node>
 struct program_traffic<Program, indices<Node...>> {

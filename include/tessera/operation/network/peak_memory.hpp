@@ -60,11 +60,11 @@ constexpr layer_memory bound_memory(layer_plan p, const operand_elements& e, con
 }
 
 // What a layer takes, as a constant of its own.
-template <const auto* Facts, auto... Bindings>
+template <const auto* Record, auto... Bindings>
 inline constexpr layer_memory constant_memory =
-    bound_memory(Facts->plan(), Facts->elements, extents_bound(Bindings...));
+    bound_memory(Record->plan(), Record->elements, extents_bound(Bindings...));
 
-template <const auto& Program, class Inputs, class Places = indices_below<Program.count>>
+template <const auto& Program, class Inputs, class Indices = indices_below<Program.count>>
 struct program_memory;
 template <const auto& Program, class... In, int... Node>
 struct program_memory<Program, type_list<In...>, indices<Node...>> {

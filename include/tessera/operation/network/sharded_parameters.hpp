@@ -150,7 +150,7 @@ namespace nn {
 template <class Part, class... Axes>
 struct sharded_over {
   using wraps = Part;
-  static constexpr int results = tessera::detail::results_said<Part>();
+  static constexpr int results = tessera::detail::result_count<Part>();
   static constexpr Part inside() { return {}; }
   template <class Call, FlowType First, FlowType... Rest>
   constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {

@@ -30,7 +30,7 @@ constexpr bool has_terms(const layout& x) {
 class layer_plan {
  public:
   refusal why;
-  engine::saved_tensors holds;  ///< of the local operation, in memory
+  engine::saved_tensors saves;  ///< of the local operation, in memory
 
   /// Adds an operand as it comes and as the local operation takes it.
   constexpr void add_input(const layout& given, const layout& used) { inputs_.push(both(given, used)); }
@@ -69,7 +69,9 @@ class layer_plan {
   constexpr const layout& raw(int i = 0) const { return layouts_[outputs_[i].at.before].taken; }
   constexpr const layout& output(int i = 0) const { return layouts_[outputs_[i].at.behind].taken; }
   /// The element of a result, of a layer whose first operand has this one.
-  constexpr element element_of(int i, element first) const { return outputs_[i].has_element ? outputs_[i].own : first; }
+  constexpr element element_of(int i, element first) const {
+    return outputs_[i].has_element ? outputs_[i].element : first;
+  }
   /// The element in which a result travels from how the operation gives it to how it leaves: terms of half types in
   /// float, and their sum is rounded once.
   constexpr element travels_in(int i, element first) const {
@@ -84,11 +86,11 @@ class layer_plan {
   constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind].taken; }
   constexpr parameter_value parameter(int i) const {
     const planned_parameter& w = parameters_[i];
-    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial, w.frozen, w.as_operand};
+    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.element, w.serial, w.frozen, w.as_operand};
   }
   /// The element of a parameter, of a layer whose first operand has this one.
   constexpr element parameter_element(int i, element first) const {
-    return parameters_[i].has_element ? parameters_[i].own : first;
+    return parameters_[i].has_element ? parameters_[i].element : first;
   }
   /// The element in which it comes to those that take it: rounding commutes with a Move, so it is rounded first.
   constexpr element parameter_comes_as(int i, element first) const {
@@ -98,7 +100,7 @@ class layer_plan {
   constexpr bool frozen(int i) const { return parameters_[i].frozen; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
   constexpr bool released(int i) const {
-    return parameters_[i].times == gathering::twice && (holds.weights >> i & 1u) != 0;
+    return parameters_[i].times == gathering::twice && (saves.weights >> i & 1u) != 0;
   }
   /// Whether it stays, and the gradient in its layout, until that is reduced.
   constexpr bool held(int i) const { return parameters_[i].times == gathering::held; }
@@ -109,18 +111,18 @@ class layer_plan {
   constexpr int exchanges() const { return exchanges_.count; }
   constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before].taken; }
   constexpr const layout& to(int i) const { return layouts_[exchanges_[i].at.behind].taken; }
-  constexpr element exchanged_element(int i) const { return exchanges_[i].own; }
+  constexpr element exchanged_element(int i) const { return exchanges_[i].element; }
   constexpr bool returns(int i) const { return exchanges_[i].returns; }
 
   constexpr int made() const { return made_.count; }
   constexpr const layout& made(int i) const { return layouts_[made_[i].at].taken; }
-  constexpr element made_element(int i) const { return made_[i].own; }
+  constexpr element made_element(int i) const { return made_[i].element; }
   constexpr bool made_always(int i) const { return made_[i].always; }
 
   constexpr int buffers() const { return buffers_.count; }
   constexpr buffer_value buffer(int i) const {
     const planned_buffer& b = buffers_[i];
-    return {b.name, layouts_[b.at].taken, b.initial, b.own, b.only_here};
+    return {b.name, layouts_[b.at].taken, b.initial, b.element, b.only_here};
   }
 
   /// Another way for an operand to come, for a result to leave, for a parameter to be stored.
@@ -153,7 +155,7 @@ class layer_plan {
   struct planned_output {
     pair at;
     bool has_element;
-    element own;
+    tessera::element element;
     bool rounds;  ///< its terms, before they travel
   };
   struct planned_parameter {
@@ -161,7 +163,7 @@ class layer_plan {
     pair at;
     initial_value initial;
     bool has_element;
-    element own;
+    tessera::element element;
     serial_view serial;
     bool frozen;
     bool as_operand;
@@ -169,19 +171,19 @@ class layer_plan {
   };
   struct planned_exchange {
     pair at;
-    element own;
+    tessera::element element;
     bool returns;
   };
   struct planned_saved {
     signed char at;
-    element own;
+    tessera::element element;
     bool always;
   };
   struct planned_buffer {
     const char* name;
     signed char at;
     initial_value initial;
-    element own;
+    tessera::element element;
     bool only_here;
   };
 

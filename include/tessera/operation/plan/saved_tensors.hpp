@@ -22,8 +22,8 @@ struct saved_tensors {
   index_t returning = 0;    ///< the same while its backward runs
   /// over the last dimensions of the first operand: it reads a frame of padding around its box
   static_vector<sliding, 8> windows;
-  own_padding pads = own_padding::none;  ///< what of that frame the operation pads itself
-  bool spreads = false;                  ///< over the first result, to which each element gives what lies under them
+  builtin_padding pads = builtin_padding::none;  ///< what of that frame the operation pads itself
+  bool spreads = false;  ///< over the first result, to which each element gives what lies under them
   /// it copies out what each output reads of so many features at a time, as LibTorch's convolution does; or what each
   /// input gives
   index_t columns = 0;

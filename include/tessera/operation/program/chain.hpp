@@ -121,7 +121,7 @@ struct chain {
 template <class Tag, class Part, bool Shared = false>
 struct named {
   static constexpr bool sees_to_its_scope = true;
-  static constexpr int results = tessera::detail::results_said<Part>();
+  static constexpr int results = tessera::detail::result_count<Part>();
   template <FlowType First, FlowType... Rest>
   constexpr auto operator()(const First& first, const Rest&... rest) const {
     const auto back = first.in->enter(engine::short_name_of<Tag>(), Shared);

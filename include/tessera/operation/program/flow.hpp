@@ -253,7 +253,7 @@ using module_of = typename as_module<Module>::type;
 
 /// How many results a layer has: one, unless its type says `results`.
 template <class L>
-constexpr int results_said() {
+constexpr int result_count() {
   if constexpr (requires { L::results; }) return L::results;
   else return 1;
 }
@@ -271,7 +271,7 @@ constexpr auto silent(const Y& y) {
   if constexpr (Y::verdict::ok) return y;
   else
     return several<flow<typename Y::type, typename Y::trace_mode, refused_before>>(
-        indices_below<results_said<Part>()>{});
+        indices_below<result_count<Part>()>{});
 }
 
 }  // namespace detail

@@ -41,8 +41,8 @@ struct program_node {
   int operands = 0;
   int results = 0;
   int scope = -1;
-  int number = -1;                 ///< in its scope; −1: no layer of the serial model
-  functions::engine::number held;  ///< by a function that holds one
+  int number = -1;                   ///< in its scope; −1: no layer of the serial model
+  functions::engine::number scalar;  ///< by a function that holds one
 };
 
 /// A network as it is run: nodes in static single assignment, each behind those that it reads.
@@ -115,8 +115,8 @@ class recorder {
   constexpr int add(const Record* record, std::initializer_list<program_value> operands, int results, bool numbered) {
     if (nodes_ != nullptr)
       nodes_[node_count] = {
-          record, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1, held_};
-    held_ = {};
+          record, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1, scalar_};
+    scalar_ = {};
     for (const program_value& x : operands) add(x);
     next_ += numbered;
     return node_count++;
@@ -139,7 +139,7 @@ class recorder {
   constexpr void refuse(const refusal& of_values) { why = first_of(why, of_values); }
 
   /// The number that the function of the next node holds.
-  constexpr void hold(const functions::engine::number& n) { held_ = n; }
+  constexpr void set_scalar(const functions::engine::number& n) { scalar_ = n; }
 
   /// Where the nodes that follow stand, and the number of the next of them.
   struct position {
@@ -187,7 +187,7 @@ class recorder {
   recomputed_nodes* recomputed_ = nullptr;
   int scope_ = -1;
   int next_ = 0;
-  functions::engine::number held_;
+  functions::engine::number scalar_;
 };
 
 /// A program as a constant.

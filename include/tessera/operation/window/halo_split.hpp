@@ -32,7 +32,7 @@ struct halo_split {
 /// Of a part of a dimension, and what is held of it when that of others has come beside. It serves where there is a
 /// part, the operation pads itself, and an edge reads nothing beyond what is held.
 constexpr halo_split halo_split_of(const sliding& kernel, const interval& own, const interval& held,
-                                   const interval& outputs, own_padding by) {
+                                   const interval& outputs, builtin_padding by) {
   halo_split e;
   const padding_plan f = padding_plan_of(kernel, own, outputs, by);
   if (own.empty() || kernel.edge != boundary::zero || own.lo < held.lo || own.hi > held.hi || f.before > 0 ||

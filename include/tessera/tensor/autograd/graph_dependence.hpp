@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-inline at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands);
+inline at::Tensor depends_on_all(const at::Tensor& y, const std::vector<at::Tensor>& operands);
 
 /// What is known of a tensor when its elements are not kept.
 struct outline {
@@ -45,7 +45,7 @@ class tied_backward final : public torch::autograd::Node {
     if (gradients[0].defined()) on.push_back(gradients[0]);
     for (std::size_t i = 0; i < operands_.size(); ++i) on.push_back(operands_[i].at_edge(next_edge(i + 1)));
     for (std::size_t i = 0; i < operands_.size(); ++i)
-      if (task_should_compute_output(i + 1)) all[i + 1] = tied(operands_[i].zeros(), on);
+      if (task_should_compute_output(i + 1)) all[i + 1] = depends_on_all(operands_[i].zeros(), on);
     return all;
   }
   std::string name() const override { return "tessera::tied"; }
@@ -58,7 +58,7 @@ class tied_backward final : public torch::autograd::Node {
 /// y as the result of a local operation that is not linear, so that a backward which is itself differentiated depends
 /// on the same tensors on every worker: one whose box is empty would otherwise not meet the others at the exchanges
 /// behind the operands.
-inline at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) {
+inline at::Tensor depends_on_all(const at::Tensor& y, const std::vector<at::Tensor>& operands) {
   const bool tracked =
       std::any_of(operands.begin(), operands.end(), [](const at::Tensor& x) { return x.requires_grad(); });
   if (!tracked || !c10::GradMode::is_enabled()) return y;

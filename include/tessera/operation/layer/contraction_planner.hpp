@@ -15,9 +15,9 @@ struct sharing {
   unsigned spread = 0;  ///< bit i: the windows of kernel i are added to the result, not held of the input
 };
 
-class contraction_form {
+class contraction_planner {
  public:
-  constexpr contraction_form(const layout& x, const contraction& layer)
+  constexpr contraction_planner(const layout& x, const contraction& layer)
       : x_(x),
         layer_(layer),
         feature_(layer.feature < 0 ? x.dims.count + layer.feature : layer.feature),
@@ -92,7 +92,7 @@ class contraction_form {
     p.add_input(x_, used);
     p.add_output(raw, given);
     if (layer_.round_terms) p.round_terms();
-    p.holds = memory(same(raw, given));
+    p.saves = memory(same(raw, given));
     if (layer_.bias) {
       parameter_value bias;
       bias.name = "bias";
@@ -115,7 +115,7 @@ class contraction_form {
     saved_tensors f = saved_tensors::saving(1, 1);
     f.scratch = layer_.bias && !leaves;
     f.spreads = layer_.transposed;
-    f.pads = own_padding::any;
+    f.pads = builtin_padding::any;
     for (const sliding& s : layer_.kernels) {
       f.windows.push(s);
       if (f.spreads) f.columns = group_out();
