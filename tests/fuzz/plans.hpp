@@ -214,7 +214,7 @@ class step_judge {
       if (!w.holds) continue;
       std::map<std::vector<std::vector<index_t>>, bool> tiles;
       for (const holder& t : servers_.holders)
-        if (t.saves) tiles[t.along] = tiles[t.along] || t.rank == w.rank;
+        if (t.holds) tiles[t.along] = tiles[t.along] || t.rank == w.rank;
       for (const auto& [along, own] : tiles) {
         if (own) continue;
         index_t boxes = 1;

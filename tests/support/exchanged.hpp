@@ -176,7 +176,7 @@ std::string move_after_move(const carried& over, int rounds, std::uint64_t seed)
     const std::vector<local_box> once = run<Meeting>(over, {map::move, p.from, p.to, combine::sum}, world, x, bytes);
     for (int r = 0; r < world; ++r) {
       const auto& one = once[static_cast<std::size_t>(r)];
-      if (one.saves && one.data != both[static_cast<std::size_t>(r)].data)
+      if (one.holds && one.data != both[static_cast<std::size_t>(r)].data)
         return fmt::format("seed {} round {}", seed, round);
     }
   }

@@ -81,8 +81,8 @@ class team_state {
   engine::crew& crew_of(const mesh_value& of);
   engine::crew& crew_of(const mesh_value& of, const mesh_value& and_of);
 
-  /// The numbers that each worker of a crew hands in, equally many, on all of them, in the order of the crew. `what` it
-  /// is for is the same literal on all.
+  /// The numbers that each worker of a crew hands in, equally many, on all of them, in the order of the crew; their
+  /// `subject` is the same literal on all.
   std::vector<std::uint64_t> collect(const engine::crew& workers, std::vector<std::uint64_t> mine, const char* subject);
   /// The same of the workers of the team's mesh, in row-major order.
   std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* subject) {

@@ -193,7 +193,7 @@ inline std::string ranks_text(std::vector<int> ranks, std::size_t most = 12) {
 /// What a map cannot show, in words: where the mesh is, what axes mean, who holds nothing, what is not drawn.
 inline std::vector<std::string> notes_of(const view& v, const layout& x, const holders& held) {
   std::vector<std::string> lines;
-  const std::string where = ranks_text(x.mesh);
+  const std::string where = world_ranks_text(x.mesh);
   lines.push_back(fmt::format("{} over {}{}{}", shape_text(x), text_of(x.mesh), where.empty() ? "" : ", ", where));
   lines.push_back(covers_text(x));
   for (int a = 0; a < x.placements.count; ++a) {

@@ -130,7 +130,7 @@ template <kind Of, int Argument, kind Wanted, class Given>
 using argument_verdict =
     std::conditional_t<kind_of<Given> == Wanted, fits, wrong_argument<Of, Argument, Wanted, kind_of<Given>>>;
 
-/// Refuses the first of these arguments of an `Of` that is not of the wanted kind; they stand at `place` and behind it.
+/// Refuses the first of these arguments of an `Of` that is not of the wanted kind; they stand at `argument` and behind.
 template <kind Of, kind Wanted, class... Given>
 constexpr refusal check_kinds(int argument = 0) {
   constexpr kind given[]{kind_of<Given>..., Wanted};

@@ -288,7 +288,7 @@ inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) 
     of = among(workers);
     const call_context does{.why = purpose::agreement, .name = "choosing a collective"};
     const std::vector<std::uint64_t> all =
-        workers.gather({carriage_of(plan, rank(), options_.library_sums)}, "choosing a collective", does);
+        workers.gather({transfer_method_of(plan, rank(), options_.library_sums)}, "choosing a collective", does);
     if (std::all_of(all.begin(), all.end(), [&](std::uint64_t h) { return h == all.front(); })) how = all.front();
   }
   return std::make_shared<nccl_exchange>(*this, std::move(plan), how, std::move(of), std::move(keeper));

@@ -92,7 +92,7 @@ inline bool are_parts(const std::vector<box_transfer>& transfers, const box_vect
 namespace engine {
 
 /// How this worker would carry a plan; it is carried so if all of them say the same. `sums` says whether NCCL may add.
-inline std::uint64_t carriage_of(const exchange_plan& plan, int rank, bool sums) {
+inline std::uint64_t transfer_method_of(const exchange_plan& plan, int rank, bool sums) {
   const auto number = [](transfer_method c, std::ptrdiff_t more = 0) {
     return static_cast<std::uint64_t>(c) + static_cast<std::uint64_t>(more);
   };

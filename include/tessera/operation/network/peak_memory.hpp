@@ -108,6 +108,8 @@ struct constant_peak {
 
 }  // namespace detail
 
+// As `traffic` asks, line by line: one function for both would name the network once more in the message of a mistake.
+
 /// What a network takes of a worker's memory for given values of its dynamic extents:
 /// `peak_memory<net>(bind<batch>(64)).training`.
 template <class Network, class... Bindings>

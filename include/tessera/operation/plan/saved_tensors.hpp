@@ -8,7 +8,7 @@ namespace tessera::engine {
 
 /// What a layer's local operation holds in a worker's memory besides operands and results: what LibTorch saves for the
 /// backward of the functions that it is made of, and what they take while they run. A layer says so in its plan
-/// (`holds`), and which tensors it makes besides (`make`, `remember`).
+/// (`saves`), and which tensors it makes besides (`make`, `remember`).
 ///
 /// One that says nothing is taken to save all that it reads and gives.
 struct saved_tensors {
