@@ -276,7 +276,7 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   REQUIRE(done.view.count == 5);
   CHECK(std::string(done.view.nodes[1].record->name) == "relu");
   CHECK(std::string(done.view.nodes[3].record->name) == "times");
-  CHECK((done.view.nodes[4].number == 2 && done.view.nodes[4].scope == -1 && done.view.nodes[4].held.re == 0));
+  CHECK((done.view.nodes[4].number == 2 && done.view.nodes[4].scope == -1 && done.view.nodes[4].scalar.re == 0));
 }
 
 TEST_CASE("a file that is no network is refused at its place, and the program stays as it was") {

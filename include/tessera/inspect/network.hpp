@@ -110,14 +110,16 @@ std::string network_json(const Bindings&... bindings) {
     return fmt::format("\"shape\": [{}], \"lies\": {}", shape, engine::json_string(engine::covers_text(x)));
   };
   const auto both = [](const traffic_value& t) {
-    const auto way = [](const direction& d) {
+    const auto direction_json = [](const direction& d) {
       return fmt::format("{{\"bytes\": {}, \"busiest_worker_bytes\": {}, \"lower_bound_bytes\": {}, \"messages\": {}}}",
                          d.bytes, d.busiest_worker_bytes, d.lower_bound_bytes, d.messages);
     };
-    const std::string held = t.gathered.messages > 0
-                                 ? fmt::format(", \"gathered\": {}, \"reduced\": {}", way(t.gathered), way(t.reduced))
-                                 : "";
-    return fmt::format("\"forward\": {}, \"backward\": {}{}", way(t.forward), way(t.backward), held);
+    const std::string held =
+        t.gathered.messages > 0
+            ? fmt::format(", \"gathered\": {}, \"reduced\": {}", direction_json(t.gathered), direction_json(t.reduced))
+            : "";
+    return fmt::format("\"forward\": {}, \"backward\": {}{}", direction_json(t.forward), direction_json(t.backward),
+                       held);
   };
   const auto listed = [](const auto& of, const auto& text) {
     std::string s;

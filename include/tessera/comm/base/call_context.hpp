@@ -45,7 +45,7 @@ struct call_context {
 
 }  // namespace engine
 
-/// An activity in words: "backward of conv: all_gather of 33x64 float32 at train.cpp:17".
+/// A context in words: "backward of conv: all_gather of 33x64 float32 at train.cpp:17".
 inline std::string text_of(const engine::call_context& a) {
   std::string words = a.why == purpose::backward ? "backward of " : "";
   if (a.name != nullptr) words += a.name;

@@ -71,12 +71,12 @@ class node_peers {
     else show_copy(*s.entry, c);
   }
   /// Whether the tensor of a call may be changed: all have read it, or find a copy of it, which is made when this was
-  /// asked `spin_wait` times.
-  bool let_end(shown& s, const exchange_call& c, unsigned spin_wait) {
+  /// asked `looks` times.
+  bool let_end(shown& s, const exchange_call& c, unsigned looks) {
     if (readers_.empty() || is_read(c.sequence)) return true;
     if (copy_.ahead() == 0 || (c.sequence >= copy_.ahead() && !is_read(c.sequence - copy_.ahead()))) return false;
     if (s.entry->copied) return true;
-    if (s.asked++ < spin_wait) return false;
+    if (s.asked++ < looks) return false;
     show_copy(*s.entry, c);
     return true;
   }

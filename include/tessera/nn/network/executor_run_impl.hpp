@@ -62,7 +62,7 @@ class executor::run : public std::enable_shared_from_this<run> {
 TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine,
                                        purpose why) const {
   const step& node = my_->steps[i];
-  const scoped_context activity_now(*my_->team, {.why = why, .name = node.called, .at = at_});
+  const scoped_context now_running(*my_->team, {.why = why, .name = node.called, .at = at_});
   for (const parameter& w : mine.parameters) w.check_element();
   for (const buffer& b : mine.buffers) b.check_copies();  // how often the layer drew among them
   std::vector<at::Tensor> operands;
