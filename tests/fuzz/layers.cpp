@@ -209,7 +209,7 @@ at::Tensor serial_call::operator[](const char* key) const {
 }
 
 std::string text_of(const layer_case& c) {
-  std::string s = fmt::format("{} {} {} memory {} salt {}", c.bound, c.options.dump(), c.training ? "train" : "eval",
+  std::string s = fmt::format("{} {} {} memory {} salt {}", c.layer, c.options.dump(), c.training ? "train" : "eval",
                               c.memory, c.salt);
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     s += fmt::format(" {} {} {}", i == 0 ? "of" : "and", name_of(c.operands[i].element), text_of(c.operands[i].layout));
@@ -220,7 +220,7 @@ std::optional<layer_case> parse_layer(const std::string& line) {
   std::istringstream words(line);
   std::string options, mode, memory, salt, word;
   layer_case c;
-  if (!(words >> c.bound >> options >> mode >> memory >> c.memory >> salt >> c.salt >> word)) return {};
+  if (!(words >> c.layer >> options >> mode >> memory >> c.memory >> salt >> c.salt >> word)) return {};
   if ((mode != "train" && mode != "eval") || memory != "memory" || salt != "salt" || word != "of") return {};
   c.training = mode == "train";
   c.options = file::json::parse(options, nullptr, false);
@@ -233,7 +233,7 @@ std::optional<layer_case> parse_layer(const std::string& line) {
     c.operands.push_back(x);
   }
   for (const std::string& known : layer_names())
-    if (known == c.bound && !c.operands.empty()) return c;
+    if (known == c.layer && !c.operands.empty()) return c;
   return {};
 }
 
@@ -340,7 +340,7 @@ void roller::take(const layout& x, element of) { c.operands.push_back({kept(x), 
 
 layer_case roll_layer(const std::string& layer, dice& d) {
   layer_case c;
-  c.bound = layer;
+  c.layer = layer;
   roller r{d, c};
   family_of(c).roll(r);
   return c;

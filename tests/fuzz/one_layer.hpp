@@ -18,8 +18,8 @@ using namespace engine;
 
 inline const family& family_of(const layer_case& c) {
   for (const family& f : families())
-    if (f.name == c.bound) return f;
-  throw error(refusal{code::program_layer_unknown}, c.bound);
+    if (f.name == c.layer) return f;
+  throw error(refusal{code::program_layer_unknown}, c.layer);
 }
 
 inline std::optional<element> element_named(const std::string& name) {
@@ -108,7 +108,7 @@ inline std::vector<nn::dynamic_flow> add_to(nn::program& p, const layer_case& c)
   p.keep(lists);
   file::json node = c.options;
   const family& f = family_of(c);
-  node.update(f.node.empty() ? file::json{{"layer", c.bound}} : f.node);
+  node.update(f.node.empty() ? file::json{{"layer", c.layer}} : f.node);
   return table.add(nn::node_options(file::json_cursor(node, "case"), c.operands.at(0).layout.mesh, *lists), x);
 }
 
