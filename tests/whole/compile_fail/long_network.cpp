@@ -81,22 +81,22 @@ static_assert(ts::traffic<bad>(ts::bind<batch>(8)).forward.bytes >= 0);
 #elif defined(POOL_OF_MATRIX)
 // expect: [tessera.layer.dimensions] && at_layer<24, &&
 // tessera::verdicts::layer_takes_other_dimensions<tessera::with::takes<4>, tessera::with::is_given<2>>
-using bad = network_type<nn::max_pool<ts::kernel<2, 2>>>;
+using bad = network<nn::max_pool<ts::kernel<2, 2>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(RELU_OF_TERMS)
 // expect: [tessera.rule.nonlinear] && at_layer<25, && tessera::verdicts::nonlinear_on_partial<col,
 // tessera::with::operand<0>>
-using bad = network_type<nn::linear<52, ts::output_as<terms>>>;
+using bad = network<nn::linear<52, ts::output_as<terms>>>;
 static_assert(bad::program.count >= 0);
 #elif defined(FOREIGN_AXIS)
 // expect: [tessera.partition.axis] && at_layer<24, && tessera::verdicts::axis_not_in_mesh<ring,
 // tessera::with::mesh_axes<2>>
 struct ring : ts::axis<4> {};
-using bad = network_type<nn::repartition<ts::partition<grid, ts::blocks<row>, ts::blocks<ring>>>>;
+using bad = network<nn::repartition<ts::partition<grid, ts::blocks<row>, ts::blocks<ring>>>>;
 static_assert(bad::program.count >= 0);
 #else
-static_assert(network_type<nn::linear<52>>::program.count == 50);
-static_assert(ts::traffic<network_type<nn::linear<52>>>(ts::bind<batch>(8)).forward.busiest_worker_bytes > 0);
+static_assert(network<nn::linear<52>>::program.count == 50);
+static_assert(ts::traffic<network<nn::linear<52>>>(ts::bind<batch>(8)).forward.busiest_worker_bytes > 0);
 static_assert(convolutions<conv<13>>::program.count == 50);
 static_assert(ts::value_of<convolutions<conv<13>>::output>.layout.dims[1].extent == 25);
 #endif
