@@ -25,7 +25,7 @@ inline void store_as_tiling(layer_plan& p, int dim) {
     layout stored = p.stored(i);
     for (int a = 0; a < stored.placements.count; ++a)
       if (p.weight(i).placements[a].kind == placement::replicate) stored.cut_by(stored.dims.count == 1 ? 0 : dim, a);
-    p.store(stored, i);
+    p.set_stored(stored, i);
   }
 }
 
@@ -45,7 +45,7 @@ inline link contraction_over(const three_grids& on, contraction what) {
   const int feature = what.feature < 0 ? there.dims.count + what.feature : what.feature;
   there.cut_by(feature, 1);
   for (int a = 2; a < on.weight.axes.count; ++a) there.cut_by(feature + a - 1, a);
-  what.chosen = true;
+  what.cut_is_set = true;
   what.cut_out.push(on.weight.axes[0].name);
   what.cut_in.push(on.weight.axes[1].name);
   const bool bias = what.bias;
@@ -53,8 +53,8 @@ inline link contraction_over(const three_grids& on, contraction what) {
   link l = contraction_on(there, what);
   what.bias = bias;
   l.what = what;
-  l.plan.come(on.x);
-  l.plan.leave(blocks_over(on.result, extents_of(l.plan.raw())));
+  l.plan.set_given(on.x);
+  l.plan.set_output(blocks_over(on.result, extents_of(l.plan.raw())));
   check(first_of(check_change(l.plan.given(), l.plan.used()), check_change(l.plan.raw(), l.plan.output())));
   if (!bias) return l;
   parameter_value b;
@@ -67,7 +67,7 @@ inline link contraction_over(const three_grids& on, contraction what) {
   b.stored.cut_by(0, 0);
   b.used = whole(on.result, {what.out});
   b.used.cut_by(0, feature);
-  l.plan.own(b);
+  l.plan.add_parameter(b);
   return l;
 }
 
@@ -95,7 +95,7 @@ inline trial linear_on_three(test_case& c) {
 
 /// The input gathered over the model axis, or the result reduced over it; `feature` as in `contraction`.
 inline link contraction_along(const layout& x, contraction what, int model, bool gathers) {
-  what.chosen = true;
+  what.cut_is_set = true;
   (gathers ? what.cut_out : what.cut_in).push(x.mesh.axes[model].name);
   return contraction_on(x, what);
 }
@@ -205,7 +205,7 @@ inline trial pool(test_case& c) {
   for (std::size_t d = 2; d < of.size(); ++d) what.kernels.push(of[d]);
   const std::string type = c.given.text("layer_type");
   if (type != "max" && type != "avg") throw unbuilt(fmt::format("pooling of the type '{}'", type));
-  what.what = type == "max" ? tessera::engine::pooling::kind::max : tessera::engine::pooling::kind::average;
+  what.is = type == "max" ? tessera::engine::pooling::kind::max : tessera::engine::pooling::kind::average;
   const link l = planned(what, plan_pooling(x, what));
   trial t = run_layer(c, l);
   compare_halos(c, l, of, t);

@@ -9,8 +9,8 @@ namespace conformance {
 inline link loss_on(const layout& x, loss what) {
   link l;
   l.what = what;
-  l.plan.take(x);
-  l.plan.give(what.by == nn::reduction::none ? x : one_number(x.mesh));
+  l.plan.add_input(x);
+  l.plan.add_output(what.by == nn::reduction::none ? x : one_number(x.mesh));
   return l;
 }
 

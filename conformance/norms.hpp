@@ -18,7 +18,7 @@ inline trial batch_norm(test_case& c) {
   norm.momentum = number_of(c.given, "momentum", norm.momentum);
   norm.affine = c.given.flag("affine", true);
   norm.tracked = c.given.flag("track_running_stats", true);
-  const link l = planned(norm.what(), norm.plan({x, element::float32}));
+  const link l = planned(norm.description(), norm.plan({x, element::float32}));
   trial t = run_layer(c, l);
   if (!c.given.has("affine_workers")) return t;
   json distinct = json::array();  // the workers whose part of the weight is no copy
@@ -40,7 +40,7 @@ inline trial layer_norm(test_case& c, bool zero) {
   norm.eps = number_of(c.given, "eps", norm.eps);
   norm.affine = c.given.flag("elementwise_affine", true);
   norm.bias = norm.affine;
-  link l = planned(norm.what(), norm.plan({x, element::float32}));
+  link l = planned(norm.description(), norm.plan({x, element::float32}));
   if (zero) store_as_tiling(l.plan, norm.last - 1);
   return run_layer(c, l);
 }

@@ -48,7 +48,7 @@ class running_link {
     const std::vector<at::Tensor> operands{x.local()};
     return {team_, output(), nn::forward(nn::call{bound, operands, state, training}, what)};
   }
-  tensor<dyn> forward(const moving&, const tensor<dyn>& x, bool) const { return to(output(), x); }
+  tensor<dyn> forward(const repartition_description&, const tensor<dyn>& x, bool) const { return to(output(), x); }
   tensor<dyn> forward(const windowed& part, const tensor<dyn>& x, bool) const {
     check(part.what.check());
     if (!output().mesh.contains(team_->rank()))

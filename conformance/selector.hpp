@@ -27,11 +27,11 @@ inline link convolution(const conv_grids& g, const layout& x, const contraction&
   link l = contraction_over({x, g.w.value_or(*g.y), g.y.value_or(g.x)}, what);
   if (!g.w) {
     layer_plan unused;
-    unused.take(l.plan.given(), {});
-    unused.give(l.plan.raw(), l.plan.output());
+    unused.add_input(l.plan.given(), {});
+    unused.add_output(l.plan.raw(), l.plan.output());
     l.plan = unused;
   }
-  if (!g.y) l.plan.leave({});
+  if (!g.y) l.plan.set_output({});
   return l;
 }
 

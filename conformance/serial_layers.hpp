@@ -52,7 +52,7 @@ struct serial_layer {
     return i < state.parameters.size() ? std::optional(state.parameters[i]) : std::nullopt;
   }
 
-  at::Tensor operator()(const moving&) const { return x; }
+  at::Tensor operator()(const repartition_description&) const { return x; }
 
   at::Tensor operator()(const contraction& what) const {
     kernel_lists k(what.kernels);
@@ -74,7 +74,7 @@ struct serial_layer {
 
   at::Tensor operator()(const pooling& what) const {
     const kernel_lists k(what.kernels);
-    if (what.what == pooling::kind::max) switch (k.kernel.size()) {
+    if (what.is == pooling::kind::max) switch (k.kernel.size()) {
         case 1: return at::max_pool1d(x, k.kernel, k.step, k.padding, k.dilation);
         case 2: return at::max_pool2d(x, k.kernel, k.step, k.padding, k.dilation);
         default: return at::max_pool3d(x, k.kernel, k.step, k.padding, k.dilation);

@@ -56,17 +56,18 @@ struct windowed {
   local_boxes where;
 };
 
-/// One link of the chain F = link ∘ … ∘ link that a case runs; `moving` is a change of layout.
+/// One link of the chain F = link ∘ … ∘ link that a case runs; `repartition_description` is a change of layout.
 struct link {
-  using layer = std::variant<moving, contraction, pooling, normalisation, lookup, upsampling, windowed, loss>;
+  using layer =
+      std::variant<repartition_description, contraction, pooling, normalisation, lookup, upsampling, windowed, loss>;
   layer what;
   layer_plan plan;  ///< of changes, windows and losses only layouts count
 };
 
 inline link change_of(const layout& from, const layout& to) {
   link l;
-  l.plan.take(from);
-  l.plan.give(from, to);
+  l.plan.add_input(from);
+  l.plan.add_output(from, to);
   return l;
 }
 

@@ -103,8 +103,8 @@ inline trial window_of_interpolation(test_case& c) {
     return blocks_over(one, n);
   };
   layer_plan plan;
-  plan.take(lies(part.where.operands[0]));
-  plan.give(lies(part.where.result));
+  plan.add_input(lies(part.where.operands[0]));
+  plan.add_output(lies(part.where.result));
   const link asked{part, plan};
   const bool refused = !part.what.check().ok();
   if (refused) part.what.align_corners = false;

@@ -90,15 +90,15 @@ struct film {
     const ts::inferred z = ts::infer(modulate, operands);
     ts::layer_plan p;
     p.why = z.why;
-    p.take(x.layout);
-    p.take(y.layout);
-    p.give(z.layout);
-    p.own(w);
-    p.keep({"samples", ts::stored_form(ts::weight_for(x.layout, {})), ts::init::zeros(), ts::element::int64});
+    p.add_input(x.layout);
+    p.add_input(y.layout);
+    p.add_output(z.layout);
+    p.add_parameter(w);
+    p.add_buffer({"samples", ts::stored_form(ts::weight_for(x.layout, {})), ts::init::zeros(), ts::element::int64});
     return p;
   }
   static at::Tensor forward(const ts::nn::call& c) {
-    if (c.training) c.buffer(0).set(c.buffer(0).value() + c.layer.boxes().operands[0].extents[0]);
+    if (c.training) c.buffer(0).set(c.buffer(0).value() + c.bound.boxes().operands[0].extents[0]);
     const at::Tensor w = c.weight(0);
     return c.operand(0) * (1 + at::linear(c.operand(1), w[0])) + at::linear(c.operand(1), w[1]);
   }

@@ -124,8 +124,8 @@ struct keeping {
   keeping() = default;
   template <class Other>
   keeping(const keeping<Other>&) {}
-  T* allocate(std::size_t n) { return static_cast<T*>(kept().take(n * sizeof(T))); }
-  void deallocate(T* x, std::size_t) { tessera::engine::block_cache::give_back(x); }
+  T* allocate(std::size_t n) { return static_cast<T*>(kept().allocate(n * sizeof(T))); }
+  void deallocate(T* x, std::size_t) { tessera::engine::block_cache::deallocate(x); }
   bool operator==(const keeping&) const = default;
 };
 using numbers = std::vector<double, keeping<double>>;
@@ -136,11 +136,11 @@ class fresh_output {
   explicit fresh_output(std::size_t count) : bytes_(count * sizeof(double)) {}
   fresh_output(const fresh_output&) = delete;
   fresh_output& operator=(const fresh_output&) = delete;
-  ~fresh_output() { tessera::engine::block_cache::give_back(now_); }
+  ~fresh_output() { tessera::engine::block_cache::deallocate(now_); }
 
   double* next() {
-    void* const before = std::exchange(now_, kept().take(bytes_));
-    tessera::engine::block_cache::give_back(before);
+    void* const before = std::exchange(now_, kept().allocate(bytes_));
+    tessera::engine::block_cache::deallocate(before);
     return now();
   }
   double* now() const { return static_cast<double*>(now_); }

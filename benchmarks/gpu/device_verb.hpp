@@ -34,9 +34,9 @@ class floats {
  private:
   void copy(const void* from, void* to, cudaMemcpyKind how) const {
     if (count_of(extents_) == 0) return;
-    tessera::detail::insist(cudaMemcpyAsync(to, from, static_cast<std::size_t>(4 * count_of(extents_)), how, nullptr),
-                            "copying");
-    tessera::detail::insist(cudaStreamSynchronize(nullptr), "copying");
+    tessera::detail::throw_if_failed(
+        cudaMemcpyAsync(to, from, static_cast<std::size_t>(4 * count_of(extents_)), how, nullptr), "copying");
+    tessera::detail::throw_if_failed(cudaStreamSynchronize(nullptr), "copying");
   }
 
   box_vector extents_;

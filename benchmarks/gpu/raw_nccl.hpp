@@ -12,16 +12,16 @@ class raw_nccl {
     std::vector<int> workers;
     for (int r = 0; r < size; ++r) workers.push_back(r);
     ncclUniqueId name{};
-    if (rank == 0) tessera::detail::insist(ncclGetUniqueId(&name), "naming a communicator");
+    if (rank == 0) tessera::detail::throw_if_failed(ncclGetUniqueId(&name), "naming a communicator");
     std::vector<std::uint64_t> words(sizeof name / sizeof(std::uint64_t));
     std::memcpy(words.data(), &name, sizeof name);
     const std::vector<std::uint64_t> all =
         agreement(host, workers)
-            .gather(words, "meeting over NCCL", {.why = purpose::agreement, .what = "meeting over NCCL"});
+            .gather(words, "meeting over NCCL", {.why = purpose::agreement, .name = "meeting over NCCL"});
     std::memcpy(&name, all.data(), sizeof name);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 1;
-    tessera::detail::insist(ncclCommInitRankConfig(&own_, size, name, rank, &config), "making a communicator");
+    tessera::detail::throw_if_failed(ncclCommInitRankConfig(&own_, size, name, rank, &config), "making a communicator");
   }
   raw_nccl(const raw_nccl&) = delete;
   raw_nccl& operator=(const raw_nccl&) = delete;
@@ -49,7 +49,7 @@ class raw_nccl {
       }
       default: {  // a halo: the row before comes first
         const std::size_t before = rank_ > 0 ? has : 0;
-        tessera::detail::insist(
+        tessera::detail::throw_if_failed(
             cudaMemcpyAsync(out + before, in, has * sizeof(float), cudaMemcpyDeviceToDevice, on_.get()), "copying");
         nccl_group together;
         if (rank_ > 0) swap(in, out, has, rank_ - 1);
@@ -59,13 +59,13 @@ class raw_nccl {
     }
   }
 
-  void wait() const { tessera::detail::insist(cudaStreamSynchronize(on_.get()), "waiting for the device"); }
+  void wait() const { tessera::detail::throw_if_failed(cudaStreamSynchronize(on_.get()), "waiting for the device"); }
 
  private:
-  static void asked(ncclResult_t status) { tessera::detail::insist(status, "a collective"); }
+  static void asked(ncclResult_t status) { tessera::detail::throw_if_failed(status, "a collective"); }
   void swap(const float* from, float* to, std::size_t count, int with) const {
-    tessera::detail::insist(ncclSend(from, count, ncclFloat32, with, own_, on_.get()), "sending");
-    tessera::detail::insist(ncclRecv(to, count, ncclFloat32, with, own_, on_.get()), "receiving");
+    tessera::detail::throw_if_failed(ncclSend(from, count, ncclFloat32, with, own_, on_.get()), "sending");
+    tessera::detail::throw_if_failed(ncclRecv(to, count, ncclFloat32, with, own_, on_.get()), "receiving");
   }
 
   int rank_;

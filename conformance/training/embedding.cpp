@@ -53,10 +53,10 @@ task embedding(reading& c) {
       link l{one, plan_of(one, {asked, element::int64})};
       check(l.plan.why);
       check(check_change(table, l.plan.weight(0)));
-      l.plan.store(table, 0);
+      l.plan.set_stored(table, 0);
       if (result) {
         check(check_change(l.plan.raw(), *result));
-        l.plan.leave(*result);
+        l.plan.set_output(*result);
       }
       serial_state begins;
       begins.parameters.push_back(weight.whole().to(a.type()));

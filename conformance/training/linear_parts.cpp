@@ -77,17 +77,17 @@ link linear_link(const linear_tensors& lie) {
   contraction what;
   what.out = lie.weight.dims[0].extent;
   what.bias = false;
-  what.chosen = true;
+  what.cut_is_set = true;
   what.cut_out = axes_that_cut(lie, 0);
   what.cut_in = axes_that_cut(lie, 1);
   link l = contraction_on(lie.x, what);
   if (extents_of(lie.weight) == extents_of(l.plan.stored(0))) {  // a value of other extents the parameter refuses
     check(check_change(lie.weight, l.plan.weight(0)));
-    l.plan.store(lie.weight, 0);
+    l.plan.set_stored(lie.weight, 0);
   }
   if (lie.y) {
     check(check_change(l.plan.raw(), *lie.y));
-    l.plan.leave(*lie.y);
+    l.plan.set_output(*lie.y);
   }
   if (!lie.bias) return l;
   what.bias = true;
@@ -98,7 +98,7 @@ link linear_link(const linear_tensors& lie) {
   b.stored = *lie.bias;
   b.used = beside_features(l.plan.output());
   check(check_change(b.stored, b.used));
-  l.plan.own(b);
+  l.plan.add_parameter(b);
   return l;
 }
 

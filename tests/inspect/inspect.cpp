@@ -88,8 +88,8 @@ TEST_CASE("layouts as text: covers, intervals, meanings and where the mesh sits"
   CHECK(text_of<ring>() == "10 over col 3 = haloed(col) [9,10)+[0,5) [3,8) [6,10)+[0,1)");
   CHECK(text_of<tensor<partition<placed<grid, 4>, whole, partial<row>, on<col, 2>>, shape<batch>>>() ==
         "batch over row 2 x col 3 from worker 4 = whole; partial(row); on(col = 2)");
-  CHECK(placement_text(placed<grid, 1, 1, 2>::value) == "from worker 1 by 1, 2");
-  CHECK(placement_text(on_ranks<grid, 5, 4, 3, 2, 1, 0>::value) == "on workers 5, 4, 3, 2, 1, 0");
+  CHECK(world_ranks_text(placed<grid, 1, 1, 2>::value) == "from worker 1 by 1, 2");
+  CHECK(world_ranks_text(on_ranks<grid, 5, 4, 3, 2, 1, 0>::value) == "on workers 5, 4, 3, 2, 1, 0");
 }
 
 TEST_CASE("who holds what, as text", "[plan]") {
@@ -187,7 +187,7 @@ TEST_CASE("pictures of plans: a piece for each message", "[law][plan]") {
       std::set<int> ends;
       for (const message& m : all) {
         shown += v.shows(m.where);
-        ends.insert(plan.what() == map::move ? m.to : m.from);
+        ends.insert(plan.kind() == map::move ? m.to : m.from);
       }
       if (ends.size() <= 16) REQUIRE(crossing_pieces(svg) == shown + (all.empty() ? 0 : 1));
       if (!all.empty() && all.size() <= 30)

@@ -56,7 +56,7 @@ TEST_CASE("partial axes come first: P(a), V(b) to R, R over 4 x 4", "[plan]") {
   from.cut_by(0, 1);
   const change c = change_between(from, to);
   REQUIRE(c.steps.size() == 2);
-  CHECK(c.steps[0].what == map::fold);
+  CHECK(c.steps[0].kind == map::fold);
   CHECK(cost_of(c).busiest == 18);  // 3 summed, 15 gathered; gathered first it would be 36
 }
 
@@ -94,9 +94,9 @@ TEST_CASE("terms that end in one combine and begin in another are combined one w
   for (const auto& [from, to] : {std::pair{sums, most}, std::pair{most, sums}}) {
     const change c = change_between(from, to);
     REQUIRE(c.steps.size() == 2);  // one Fold would combine all of it in one way
-    CHECK(c.steps[0].what == map::fold);
+    CHECK(c.steps[0].kind == map::fold);
     CHECK(c.steps[0].with == from.placements[0].with);
-    CHECK(c.steps[1].what == map::fold);
+    CHECK(c.steps[1].kind == map::fold);
     CHECK(c.steps[1].with == to.placements[0].with);
   }
   layout haloed = most;
@@ -110,7 +110,7 @@ TEST_CASE("terms that end in one combine and begin in another are combined one w
   window.dims[0].needs = sliding{3, 1, 1, 1, 1}.needs();
   const change c = change_between(haloed, window);
   REQUIRE(c.steps.size() > 1);
-  CHECK(c.steps[c.steps.size() - 1].what == map::move);  // terms first, then their halo: a Fold ends in a tiling
+  CHECK(c.steps[c.steps.size() - 1].kind == map::move);  // terms first, then their halo: a Fold ends in a tiling
 }
 
 TEST_CASE("an axis of extent 1 changes no deal between meshes that do not meet", "[plan]") {
@@ -133,8 +133,8 @@ TEST_CASE("an axis of extent 1 changes no deal between meshes that do not meet",
   to.dims[1].needs = sliding{3, 1, 1, 1, 1}.needs();
   const change c = change_between(from, to);
   REQUIRE(c.steps.size() == 2);
-  CHECK(c.steps[0].what == map::fold);
-  CHECK(c.steps[1].what == map::move);
+  CHECK(c.steps[0].kind == map::fold);
+  CHECK(c.steps[1].kind == map::move);
   CHECK(c.steps[1].to.dims[0].turned == 1);
 }
 

@@ -41,7 +41,7 @@ TEST_CASE("a Fold and the Move of what it gave, as one phase, bring what they br
     const layout to = roll_layout(d, d.once_in(3) ? roll_mesh(d, 3) : mesh, extents, {false, true, true, true});
     const change c = change_between(from, to);
     for (int i = 0; i + 1 < c.steps.count; ++i) {
-      if (c.steps[i].what != map::fold || c.steps[i + 1].what != map::move) continue;
+      if (c.steps[i].kind != map::fold || c.steps[i + 1].kind != map::move) continue;
       ++products;
       const transfer fold = c.steps[i].plan();
       const transfer move = c.steps[i + 1].plan();

@@ -60,7 +60,7 @@ std::vector<local_box> run(const carried& over, const step& s, int world, std::v
   Meeting meeting(world);
   std::vector<local_box> out;
   const transfer plan = s.plan();
-  const bool fold = s.what == map::fold;
+  const bool fold = s.kind == map::fold;
   for (int r = 0; r < world; ++r) out.emplace_back(fold ? plan.source() : plan.target(), r);
   std::atomic<index_t> received{0};
   std::vector<std::thread> threads;
@@ -107,7 +107,7 @@ inline std::string move_and_transpose(transport& c, const layout_pair& p, std::u
   const std::vector<std::uint64_t> mine{static_cast<std::uint64_t>(bytes), static_cast<std::uint64_t>(misplaced),
                                         std::bit_cast<std::uint64_t>(apart)};
   const std::vector<std::uint64_t> all =
-      agreement(c, workers).gather(mine, "judging", {.why = purpose::agreement, .what = "judging"});
+      agreement(c, workers).gather(mine, "judging", {.why = purpose::agreement, .name = "judging"});
   std::uint64_t moved = 0, wrong = 0;
   double off = 0;
   for (std::size_t i = 0; i < all.size(); i += 3) {

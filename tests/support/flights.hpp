@@ -65,7 +65,7 @@ class flight {
     salt_ = salt;
     const box mine = cutting{step_.from}.box_of(carrier_.rank());
     for (index_t i = mine[0].lo; i < mine[0].hi; ++i)
-      in_[static_cast<std::size_t>(i - mine[0].lo)] = value(i, step_.what == map::fold ? carrier_.rank() : -1);
+      in_[static_cast<std::size_t>(i - mine[0].lo)] = value(i, step_.kind == map::fold ? carrier_.rank() : -1);
   }
   void start() { call_.emplace(e_->start(memory(in_, e_->input_extents()), memory(out_, e_->output_extents()))); }
   void finish() {
@@ -80,7 +80,7 @@ class flight {
     const box mine = to.box_of(carrier_.rank());
     for (index_t i = mine[0].lo; i < mine[0].hi; ++i) {
       double wanted = 0;
-      if (step_.what == map::fold)
+      if (step_.kind == map::fold)
         for (int r = 0; r < carrier_.size(); ++r) wanted += value(i, r);
       else wanted = value(i, -1);
       const double found = out_[static_cast<std::size_t>(i - mine[0].lo)];
@@ -328,7 +328,7 @@ inline std::string another_agreement(transport& c, std::uint64_t places) {
     for (int i = 1; among.key_of(1, what.c_str()) % places != among.key_of(1, "reason 0") % places || i == 1; ++i)
       what = fmt::format("reason {}", i);
   try {
-    among.gather(std::vector<std::uint64_t>{1}, what.c_str(), {.why = purpose::agreement, .what = what.c_str()});
+    among.gather(std::vector<std::uint64_t>{1}, what.c_str(), {.why = purpose::agreement, .name = what.c_str()});
   } catch (const error& e) {
     const std::string says = e.what();
     const bool both =

@@ -26,7 +26,7 @@ at::Tensor forward_of(const team_handle& team, const layer_plan& p, const at::Te
   const nn::engine::bound_layer bound(team, p);
   const std::vector<at::Tensor> operands{in};
   const nn::layer_state state{w, {}};
-  return nn::forward({bound, operands, state}, L::what());
+  return nn::forward({bound, operands, state}, L::description());
 }
 
 /// The grids that layers are tried on: axes a x b, the world.

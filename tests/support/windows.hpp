@@ -23,7 +23,7 @@ inline std::vector<index_t> each_of(const static_vector<sliding, 8>& kernels, in
 
 inline pooling roll_pool(dice& d, pooling::kind what, int dims) {
   pooling p;
-  p.what = what;
+  p.is = what;
   p.ceil_mode = d.once_in(2);
   p.counts_padding = d.once_in(2);
   if (what == pooling::kind::average && dims > 1 && d.once_in(4)) p.divisor = d.roll(1, 5);

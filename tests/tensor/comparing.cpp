@@ -21,7 +21,7 @@ using sum_of_all = partition<pair, whole>;
 /// The code that each worker ends with, and how many calls it had made, where f(team, calls) counts them:
 /// "tessera.agree.whole 1".
 template <Mesh M = pair, class F>
-std::vector<std::string> endings(F&& f, checks how = checks::sampled) {
+std::vector<std::string> exit_hooks(F&& f, checks how = checks::sampled) {
   launch_options o = threads_only();
   o.checks = how;
   std::vector<std::string> all(static_cast<std::size_t>(M::value.size()));
@@ -58,21 +58,21 @@ TEST_CASE("a batch that each worker drew for itself is told where they take thei
     ++calls;
     distribute<halves>(t, numbers_of(t.rank()));
   };
-  CHECK(endings(first) == on_both("tessera.agree.whole 1"));
-  CHECK(endings(first, checks::never) == on_both("none 1"));
+  CHECK(exit_hooks(first) == on_both("tessera.agree.whole 1"));
+  CHECK(exit_hooks(first, checks::never) == on_both("none 1"));
   const auto sixth = [](team<pair>& t, int& calls) {
     for (int i = 1; i <= 20; ++i) {
       ++calls;
       distribute<halves>(t, numbers_of(i >= 6 ? t.rank() : 0));
     }
   };
-  CHECK(endings(sixth) == on_both("tessera.agree.whole 8"));
-  CHECK(endings(sixth, checks::always) == on_both("tessera.agree.whole 6"));
+  CHECK(exit_hooks(sixth) == on_both("tessera.agree.whole 8"));
+  CHECK(exit_hooks(sixth, checks::always) == on_both("tessera.agree.whole 6"));
   const auto dynamic = [](team<pair>& t, int& calls) {
     ++calls;
     distribute(t, value_of<halves>.layout, numbers_of(t.rank()));
   };
-  CHECK(endings(dynamic) == on_both("tessera.agree.whole 1"));
+  CHECK(exit_hooks(dynamic) == on_both("tessera.agree.whole 1"));
 }
 
 TEST_CASE("what workers take their parts of is compared by its elements, however they lie", "[runtime]") {
@@ -91,11 +91,11 @@ TEST_CASE("what workers take their parts of is compared by its elements, however
 }
 
 TEST_CASE("copies that differ are told where they come in", "[refusal]") {
-  CHECK(endings([](team<pair>& t, int&) { from_local<alike>(t, numbers_of(t.rank())); }) ==
+  CHECK(exit_hooks([](team<pair>& t, int&) { from_local<alike>(t, numbers_of(t.rank())); }) ==
         on_both("tessera.agree.copies 0"));
-  CHECK(endings([](team<pair>& t, int&) { tensor<dyn>(t.state(), value_of<alike>.layout, numbers_of(t.rank())); }) ==
+  CHECK(exit_hooks([](team<pair>& t, int&) { tensor<dyn>(t.state(), value_of<alike>.layout, numbers_of(t.rank())); }) ==
         on_both("tessera.agree.copies 0"));
-  CHECK(endings([](team<pair>& t, int&) { from_local<terms>(t, numbers_of(t.rank())); }) == on_both("none 0"));
+  CHECK(exit_hooks([](team<pair>& t, int&) { from_local<terms>(t, numbers_of(t.rank())); }) == on_both("none 0"));
 }
 
 TEST_CASE("two tensors of one type that a worker reduces in another order at one line are told", "[refusal]") {
@@ -108,8 +108,8 @@ TEST_CASE("two tensors of one type that a worker reduces in another order at one
     };
   };
   const auto as_it_is = [](const terms& x, int) { return x; };
-  CHECK(endings(in_order(true, as_it_is)) == on_both("tessera.agree.fingerprint 0"));
-  CHECK(endings(in_order(false, as_it_is)) == on_both("none 0"));
+  CHECK(exit_hooks(in_order(true, as_it_is)) == on_both("tessera.agree.fingerprint 0"));
+  CHECK(exit_hooks(in_order(false, as_it_is)) == on_both("none 0"));
   const auto scaled = [](bool swapped) {
     return [=](team<pair>& t, int&) {
       const auto x = from_local<terms>(t, numbers_of(0));
@@ -118,12 +118,12 @@ TEST_CASE("two tensors of one type that a worker reduces in another order at one
       for (const terms& one : y) all_reduce<sum_of_all>(one);
     };
   };
-  CHECK(endings(scaled(true)) == on_both("tessera.agree.fingerprint 0"));
-  CHECK(endings(scaled(false)) == on_both("none 0"));
+  CHECK(exit_hooks(scaled(true)) == on_both("tessera.agree.fingerprint 0"));
+  CHECK(exit_hooks(scaled(false)) == on_both("none 0"));
 }
 
 TEST_CASE("what a worker computes for itself alone, and reads, is nobody's matter", "[runtime]") {
-  CHECK(endings([](team<pair>& t, int& calls) {
+  CHECK(exit_hooks([](team<pair>& t, int& calls) {
           auto w = distribute<copies>(t, numbers_of(0));
           w.requires_grad();
           for (int i = 0; i < 9; ++i) {
@@ -148,12 +148,12 @@ TEST_CASE("a worker that calls a line once more than the others is told, and nob
     };
   };
   for (const int at : {0, 2, 5, 11}) {
-    for (const std::string& one : endings(once_more(at))) {
+    for (const std::string& one : exit_hooks(once_more(at))) {
       INFO(at << ' ' << one);
       CHECK((one.starts_with("tessera.agree.") || one == "none 0"));
     }
   }
-  for (const std::string& one : endings(once_more(2))) CHECK(one.starts_with("tessera.agree."));
+  for (const std::string& one : exit_hooks(once_more(2))) CHECK(one.starts_with("tessera.agree."));
 }
 
 TEST_CASE(
@@ -170,15 +170,15 @@ TEST_CASE(
       w.local().sub_(w.local().grad());  // of the loss's seed, which is on one worker
     }
   };
-  CHECK(endings(drifts) == on_both("tessera.agree.copies 2"));
-  CHECK(endings(drifts, checks::never) == on_both("none 3"));
+  CHECK(exit_hooks(drifts) == on_both("tessera.agree.copies 2"));
+  CHECK(exit_hooks(drifts, checks::never) == on_both("none 3"));
 }
 
 TEST_CASE("workers of a part of the mesh compare among themselves, and nobody else waits for them", "[runtime]") {
   using lower = fixed<square, twin, 1>;
   using on_lower = tensor<partition<lower, whole>, shape_of<4>, double>;
   std::atomic<int> ended = 0;
-  const auto all = endings<square>([&](team<square>& t, int& calls) {
+  const auto all = exit_hooks<square>([&](team<square>& t, int& calls) {
     if (t.coordinate<twin>() == 1) {
       for (; calls < 5; ++calls) from_local<on_lower>(t, numbers_of(0));
     }

@@ -282,7 +282,7 @@ TEST_CASE("a layout whose lengths are to be learned says nothing of its parts", 
                         [&](const auto& t) { tensor<dyn>(t.state(), x, at::zeros({7, 5}, at::kDouble)); }) == 6);
   CHECK(refusals<world>("tessera.lengths.unknown", [&](const auto& t) {
           team_state& team = *t.state();
-          tessera::detail::bound_change_of(team, team.place(x), team.place(listed), element::float64, {});
+          tessera::detail::bound_change_of(team, team.intern(x), team.intern(listed), element::float64, {});
         }) == 6);
   CHECK(refusals<world>("tessera.lengths.unknown", [&](const auto& t) {
           tessera::detail::distribute_value(t.state(), x, element::float64, at::zeros({7, 5}, at::kDouble));

@@ -27,7 +27,7 @@ TEST_CASE("terms combine in other ways than sums, and two ways do not mix", "[pl
   STATIC_REQUIRE(std::is_same_v<canonical_tensor<tensor<largest, shape_of<4>>>, tensor<largest, shape_of<4>>>);
   constexpr layout none = of<partition<grid, whole>, shape_of<4>>;
   constexpr change c = change_between(of<largest, shape_of<4>>, none);
-  STATIC_REQUIRE(c.steps[0].what == map::fold);
+  STATIC_REQUIRE(c.steps[0].kind == map::fold);
   STATIC_REQUIRE(c.steps[0].with == combine::max);
 
   layout x = of<partition<grid, whole, partial<a, max>, partial<b, max>>, shape_of<4>>;

@@ -26,7 +26,7 @@ struct plan_case {
 /// A line of the answer names every worker.
 inline constexpr std::int64_t most_workers = 10'000'000;
 
-inline plan_case read_case(const place& here, lists& keep) {
+inline plan_case read_case(const json_cursor& here, lists& keep) {
   plan_case c;
   c.id = here.at("id").value();
   if (!c.id.is_string() && !c.id.is_number()) here.at("id").fault("is no string");
@@ -35,7 +35,7 @@ inline plan_case read_case(const place& here, lists& keep) {
   c.what = what == "move" ? map::move : map::fold;
   c.world = static_cast<int>(here.at("world").number(0, most_workers));
   c.element_bytes = here.at("element_bytes").number(1);
-  const place from = here.at("from"), to = here.at("to"), shape = here.at("shape").list();
+  const json_cursor from = here.at("from"), to = here.at("to"), shape = here.at("shape").list();
   try {
     if (shape.size() > max_dimensions) refuse(shape, code::too_many, shape.size());
     std::vector<index_t> extents;
@@ -47,7 +47,7 @@ inline plan_case read_case(const place& here, lists& keep) {
       bytes *= std::max<index_t>(n, 1);
       extents.push_back(n);
     }
-    const auto side = [&](const place& one, bool terms) {
+    const auto side = [&](const json_cursor& one, bool terms) {
       one.only({"mesh", "dims", "meaning"});
       return layout_reader(one, read_mesh(one.at("mesh"), c.world, keep), extents, terms, keep).value();
     };
@@ -68,12 +68,12 @@ inline std::vector<plan_case> read_cases(const json& file, lists& keep) {
     if (!one.is_object() || !one.contains("id")) return otherwise;
     return one["id"].is_string() ? one["id"].get<std::string>() : one["id"].dump();
   };
-  if (file.is_object() && !file.contains("cases")) return {read_case(place(file, named(file, "case")), keep)};
-  const place cases = file.is_object() ? place(file, "file").at("cases") : place(file, "file");
+  if (file.is_object() && !file.contains("cases")) return {read_case(json_cursor(file, named(file, "case")), keep)};
+  const json_cursor cases = file.is_object() ? json_cursor(file, "file").at("cases") : json_cursor(file, "file");
   std::vector<plan_case> all;
   for (std::size_t i = 0; i < cases.list().size(); ++i)
     all.push_back(
-        read_case(place(cases.item(i).value(), named(cases.item(i).value(), fmt::format("cases[{}]", i))), keep));
+        read_case(json_cursor(cases.item(i).value(), named(cases.item(i).value(), fmt::format("cases[{}]", i))), keep));
   return all;
 }
 

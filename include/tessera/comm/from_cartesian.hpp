@@ -49,16 +49,16 @@ class cartesian : public cartesian_workers {
 
   template <class A>
   bool is_ring() const {
-    return cartesian_workers::is_ring(place<A>());
+    return cartesian_workers::is_ring(index_of<A>());
   }
   template <class A>
   int neighbour(int steps = 1) const {
-    return cartesian_workers::neighbour(place<A>(), steps);
+    return cartesian_workers::neighbour(index_of<A>(), steps);
   }
 
  private:
   template <class A>
-  static constexpr int place() {
+  static constexpr int index_of() {
     using verdict = engine::verdict_of<detail::axes_check<kind::call, A>>;
     verdict::template refuse<verdict>();
     constexpr int at = M::value.find(engine::short_name_of<engine::bare_axis<A>>());

@@ -18,8 +18,8 @@ namespace engine {
 
 /// Called around every exchange; null costs one test.
 struct observer {
-  void (*exchange_started)(void* self, const phase& what, element e) = nullptr;
-  void (*exchange_finished)(void* self, const phase& what, element e, const received& got) = nullptr;
+  void (*exchange_started)(void* self, const phase& carried, element e) = nullptr;
+  void (*exchange_finished)(void* self, const phase& carried, element e, const received& got) = nullptr;
   void* self = nullptr;
 };
 
@@ -44,7 +44,7 @@ class team_state {
   std::shared_ptr<engine::exchange_record> record_;  // first: what is public refers to it
 
  public:
-  team_state(std::shared_ptr<engine::transport> carrier, const mesh_value& mesh, const char* what = "making a team",
+  team_state(std::shared_ptr<engine::transport> carrier, const mesh_value& mesh, const char* subject = "making a team",
              std::shared_ptr<engine::exchange_record> record = std::make_shared<engine::exchange_record>());
 
   /// Another mesh over the workers of the same launch, checked as this one, with one observer and one count; all of
@@ -57,21 +57,21 @@ class team_state {
   const std::shared_ptr<engine::transport>& shared_carrier() const { return carrier_; }
   int rank() const { return carrier_->rank(); }
   /// Where its tensors lie.
-  const engine::tensor_place& tensors() const { return tensors_; }
+  const engine::tensor_device& tensors() const { return tensors_; }
   bool inside() const { return inside_; }
   const coordinates& at() const { return at_; }
 
   /// The exchange of one phase, bound on its first use by all the workers that take part in it.
-  std::shared_ptr<engine::bound_exchange> bound(const phase& p, element e, const engine::call_context& what = {});
+  std::shared_ptr<engine::bound_exchange> bound(const phase& p, element e, const engine::call_context& context = {});
 
   /// A layout as all tensors of the team share it, with its lists; equal ones are one, so they are compared by address.
-  std::shared_ptr<const engine::shared_layout> place(const layout& x);
+  std::shared_ptr<const engine::shared_layout> intern(const layout& x);
 
   /// What a higher floor keeps with the team, made on first use.
   template <class Kept>
   Kept& kept() {
     check_thread();
-    std::shared_ptr<void>& slot = kept_[&place_of<Kept>];
+    std::shared_ptr<void>& slot = kept_[&type_id<Kept>];
     if (!slot) slot = std::make_shared<Kept>();
     return *static_cast<Kept*>(slot.get());
   }
@@ -81,15 +81,15 @@ class team_state {
   engine::crew& crew_of(const mesh_value& of);
   engine::crew& crew_of(const mesh_value& of, const mesh_value& and_of);
 
-  /// The numbers that each worker of a crew hands in, equally many, on all of them, in the order of the crew. `what` it
-  /// is for is the same literal on all.
-  std::vector<std::uint64_t> collect(const engine::crew& workers, std::vector<std::uint64_t> mine, const char* what);
+  /// The numbers that each worker of a crew hands in, equally many, on all of them, in the order of the crew; their
+  /// `subject` is the same literal on all.
+  std::vector<std::uint64_t> collect(const engine::crew& workers, std::vector<std::uint64_t> mine, const char* subject);
   /// The same of the workers of the team's mesh, in row-major order.
-  std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* what) {
-    return collect(everybody_, std::move(mine), what);
+  std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* subject) {
+    return collect(everybody_, std::move(mine), subject);
   }
-  std::vector<std::uint64_t> collect(std::uint64_t mine, const char* what = "collecting numbers") {
-    return collect(std::vector{mine}, what);
+  std::vector<std::uint64_t> collect(std::uint64_t mine, const char* subject = "collecting numbers") {
+    return collect(std::vector{mine}, subject);
   }
 
   /// The text that each worker of the mesh hands in, on all of them, in row-major order.
@@ -98,17 +98,17 @@ class team_state {
   /// Throws on every worker of the mesh unless all hand in the same number; describe() says, where they differ, what
   /// stands for it.
   template <class Describe>
-  void agree(std::uint64_t mine, const char* what, Describe&& describe) {
-    everybody_.among().insist(collect(mine, what), 1, agreeing(what), describe);
+  void agree(std::uint64_t mine, const char* subject, Describe&& describe) {
+    everybody_.among().throw_if_different(collect(mine, subject), 1, agreeing(subject), describe);
   }
-  void agree(std::uint64_t mine, const char* what = "comparing numbers") {
-    agree(mine, what, [&] { return fmt::format("{}: {}", what, mine); });
+  void agree(std::uint64_t mine, const char* subject = "comparing numbers") {
+    agree(mine, subject, [&] { return fmt::format("{}: {}", subject, mine); });
   }
 
   /// Throws on every worker of a crew unless all do the same now, by a fingerprint of it, and says what each does;
   /// gives the number that each of them hands in besides, in the order of the crew.
   std::vector<std::uint64_t> agree(const engine::crew& workers, std::uint64_t does, std::uint64_t besides,
-                                   const engine::call_context& what);
+                                   const engine::call_context& context);
 
   /// Throws on every worker of the mesh unless all give these dimensions of a tensor the same extents.
   void agree_on_extents(const std::vector<int>& dimensions, const std::vector<std::uint64_t>& mine);
@@ -135,7 +135,7 @@ class team_state {
         if (x.placements[a].kind == placement::replicate || x.placements[a].kind == placement::invariant) first[a] = 0;
       const int one = x.mesh.rank(first);
       const int other = x.mesh.rank(x.mesh.at(i));
-      if (workers.has(one) && workers.has(other) && theirs(workers.place_of(one)) != theirs(workers.place_of(other)))
+      if (workers.has(one) && workers.has(other) && theirs(workers.index_of(one)) != theirs(workers.index_of(other)))
         return std::make_pair(one, other);
     }
     return std::nullopt;
@@ -158,21 +158,21 @@ class team_state {
   friend class engine::scoped_context;
 
   // Saving and gathering state call the same agreements as other calls do, but never meet them.
-  const char* said(const char* what) const { return doing_.why == purpose::state ? doing_.what : what; }
-  engine::call_context agreeing(const char* what) const {
-    return {.why = purpose::agreement, .what = said(what), .at = doing_.at};
+  const char* subject_of(const char* subject) const { return doing_.why == purpose::state ? doing_.name : subject; }
+  engine::call_context agreeing(const char* subject) const {
+    return {.why = purpose::agreement, .name = subject_of(subject), .at = doing_.at};
   }
 
   template <class Kept>
-  static constexpr char place_of = 0;  // its address tells types apart
+  static constexpr char type_id = 0;  // its address tells types apart
 
   std::thread::id owner_ = std::this_thread::get_id();
   engine::call_context doing_;
   std::shared_ptr<engine::transport> carrier_;
-  engine::tensor_place tensors_;
+  engine::tensor_device tensors_;
   engine::exchanges exchanges_;
   std::unordered_map<std::uint64_t, std::weak_ptr<const engine::shared_layout>> shared_layouts_;
-  std::size_t placed_ = 64;  // when those that are gone were last looked for
+  std::size_t interned_ = 64;  // when those that are gone were last looked for
   std::shared_ptr<const engine::shared_layout> over_;
   std::map<std::vector<int>, engine::crew> crews_;  // by the workers' ranks
   engine::crew& everybody_;
@@ -192,7 +192,7 @@ class scoped_context {
   scoped_context(team_state& team, const call_context& now) : team_(team), before_(team.doing_) {
     team.check_thread();
     team.doing_ = now;
-    if (before_.what != nullptr) team.doing_.what = before_.what;
+    if (before_.name != nullptr) team.doing_.name = before_.name;
     if (before_.at.file != nullptr) team.doing_.at = before_.at;
   }
   scoped_context(const scoped_context&) = delete;

@@ -53,18 +53,19 @@ inline std::vector<int> ranks_by_place(const mesh_value& mesh) {
 }  // namespace detail
 
 TESSERA_INLINE team_state::team_state(std::shared_ptr<engine::transport> carrier, const mesh_value& mesh,
-                                      const char* what, std::shared_ptr<engine::exchange_record> record)
+                                      const char* subject, std::shared_ptr<engine::exchange_record> record)
     : record_(std::move(record)),
       checks(carrier->checks),
       carrier_(std::move(carrier)),
       tensors_(carrier_->traits().tensors),
       exchanges_(*carrier_),
-      over_(detail::usable(place(detail::only(mesh)))),
+      over_(detail::usable(intern(detail::only(mesh)))),
       everybody_(crew_of(this->mesh())) {
   inside_ = mesh.locate(carrier_->rank(), at_);
   engine::fingerprint f;
   f << over_->layout();
-  if (inside_) agree(f.value(), what, [&] { return fmt::format("{} of {}", what, engine::words_of(this->mesh())); });
+  if (inside_)
+    agree(f.value(), subject, [&] { return fmt::format("{} of {}", subject, engine::words_of(this->mesh())); });
 }
 
 TESSERA_INLINE std::shared_ptr<team_state> team_state::over(const mesh_value& mesh) const {
@@ -74,12 +75,12 @@ TESSERA_INLINE std::shared_ptr<team_state> team_state::over(const mesh_value& me
 }
 
 TESSERA_INLINE std::shared_ptr<engine::bound_exchange> team_state::bound(const phase& p, element e,
-                                                                         const engine::call_context& what) {
+                                                                         const engine::call_context& context) {
   check_thread();
-  return exchanges_.bound(p, e, what);
+  return exchanges_.bound(p, e, context);
 }
 
-TESSERA_INLINE std::shared_ptr<const engine::shared_layout> team_state::place(const layout& x) {
+TESSERA_INLINE std::shared_ptr<const engine::shared_layout> team_state::intern(const layout& x) {
   check_thread();
   engine::fingerprint f;
   f << x;
@@ -88,9 +89,9 @@ TESSERA_INLINE std::shared_ptr<const engine::shared_layout> team_state::place(co
   if (std::shared_ptr<const engine::shared_layout> shared = known.lock()) return shared;
   const auto fresh = std::make_shared<const engine::shared_layout>(x, rank(), carrier_->size());
   known = fresh;
-  if (shared_layouts_.size() > 2 * placed_) {
+  if (shared_layouts_.size() > 2 * interned_) {
     std::erase_if(shared_layouts_, [](const auto& p) { return p.second.expired(); });
-    placed_ = std::max<std::size_t>(64, shared_layouts_.size());
+    interned_ = std::max<std::size_t>(64, shared_layouts_.size());
   }
   return fresh;
 }
@@ -106,17 +107,18 @@ TESSERA_INLINE engine::crew& team_state::crew_of(const mesh_value& of, const mes
 }
 
 TESSERA_INLINE std::vector<std::uint64_t> team_state::collect(const engine::crew& workers,
-                                                              std::vector<std::uint64_t> mine, const char* what) {
+                                                              std::vector<std::uint64_t> mine, const char* subject) {
   check_thread();
-  return workers.among().gather(std::move(mine), said(what), agreeing(what));
+  return workers.among().gather(std::move(mine), subject_of(subject), agreeing(subject));
 }
 
 TESSERA_INLINE std::vector<std::uint64_t> team_state::agree(const engine::crew& workers, std::uint64_t does,
-                                                            std::uint64_t besides, const engine::call_context& what) {
+                                                            std::uint64_t besides,
+                                                            const engine::call_context& context) {
   // one for all that is compared, so that those who compare other things meet, and say which
   const char* const purpose = "comparing";
   const std::vector<std::uint64_t> all = collect(workers, {does, besides}, purpose);
-  workers.among().insist(all, 2, agreeing(purpose), [&] { return text_of(what); });
+  workers.among().throw_if_different(all, 2, agreeing(purpose), [&] { return text_of(context); });
   std::vector<std::uint64_t> each;
   for (std::size_t i = 1; i < all.size(); i += 2) each.push_back(all[i]);
   return each;
@@ -147,7 +149,7 @@ TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t m
 }
 
 TESSERA_INLINE void print_in_order(const team_handle& team, const std::string& text, std::FILE* to, call_site at) {
-  const engine::scoped_context now(*team, {.why = purpose::agreement, .what = "printing in order", .at = at});
+  const engine::scoped_context now(*team, {.why = purpose::agreement, .name = "printing in order", .at = at});
   if (!team->inside()) return;
   const std::vector<std::string> all = team->collect_text(text);
   if (team->mesh().number(team->at()) == 0) {

@@ -51,7 +51,7 @@ inline int run_threads(const launch_options& options, const mesh_value& mesh, co
   bool failed = false;
   const auto fail = [&](int rank, const std::exception& e) {
     std::lock_guard lock(mutex);
-    if (!failed) complain(label_of(mesh, rank), e);
+    if (!failed) report_failure(label_of(mesh, rank), e);
     failed = true;
   };
   const std::vector<int> cores = options.binds_workers ? usable_cores() : std::vector<int>{};
@@ -75,7 +75,7 @@ inline int run_threads(const launch_options& options, const mesh_value& mesh, co
   };
   worker_threads threads(options.time_limit, meeting);
   if (threads.run(worker)) return failed ? 1 : 0;
-  complain("launch", error(refusal{code::threads_missing, mesh.size(), threads.made()}));
+  report_failure("launch", error(refusal{code::threads_missing, mesh.size(), threads.made()}));
   return 1;
 }
 
@@ -89,11 +89,11 @@ inline std::shared_ptr<tcp_transport>& connected_launch() {
 inline void stop_connected(tcp_transport& carrier, const std::string& who, const std::exception& e,
                            const error& others) {
   bool says = carrier.abandon(others);
-  while (!says && !carrier.told_of()) {
+  while (!says && !carrier.is_reported()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
     says = carrier.abandon(others);
   }
-  if (says) complain(who, e);
+  if (says) report_failure(who, e);
   carrier.hang_up();
 }
 
@@ -109,7 +109,7 @@ inline void end_connected() {
 inline int run_tcp(const launch_options& options, const launch_environment& started, const mesh_value& mesh,
                    const worker_program& program) {
   if (const refusal why = check_world(mesh, started.world); !why.ok()) {
-    if (started.rank == 0) complain("launch", error(why));
+    if (started.rank == 0) report_failure("launch", error(why));
     return 1;
   }
   const std::string who = label_of(mesh, started.rank);
@@ -117,7 +117,7 @@ inline int run_tcp(const launch_options& options, const launch_environment& star
   try {
     carrier = std::make_shared<tcp_transport>(started, options.meet, options.time_limit);
   } catch (const error& e) {
-    complain(who, e);
+    report_failure(who, e);
     return 1;
   }
   const auto outer = std::exchange(connected_launch(), carrier);
@@ -127,7 +127,7 @@ inline int run_tcp(const launch_options& options, const launch_environment& star
     const exit_guard guard(who, started.rank, end_connected);
     run_worker(carrier, options, program, [&](const error& e) {
       if (!carrier->abandon(e)) return;
-      complain(who, e);
+      report_failure(who, e);
       carrier->hang_up();
       end_process();
     });
@@ -155,7 +155,7 @@ inline void end_job() {
 inline void stop_job(mpi_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
   // until another worker says it
   while (!carrier.abandon(others)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  complain(who, e);
+  report_failure(who, e);
   end_job();
 }
 
@@ -211,7 +211,7 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
   std::shared_ptr<mpi_transport>& running = running_launch();
   begin_together(running, label_of(mesh, running->rank()), options.time_limit);
   if (const refusal why = check_world(mesh, running->size()); !why.ok()) {
-    if (running->rank() == 0) complain("launch", error(why));
+    if (running->rank() == 0) report_failure("launch", error(why));
     return 1;
   }
   shared_heap* const heap = shares_memory(options) ? &shared_heap::of_process() : nullptr;
@@ -227,7 +227,7 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
     const exit_guard guard(who, carrier->rank(), end_job);
     run_worker(carrier, options, program, [&](const error& e) {
       if (!carrier->abandon(e)) return;
-      complain(who, e);
+      report_failure(who, e);
       end_job();
     });
     carrier->leave();
@@ -248,9 +248,9 @@ inline int run_mpi(const launch_options& options, const mesh_value& mesh, const 
 namespace engine {
 
 TESSERA_INLINE bool shares_memory(const launch_options& options) {
-  const char* const said = std::getenv("TESSERA_SHARES_MEMORY");
+  const char* const given = std::getenv("TESSERA_SHARES_MEMORY");
   if (!options.shares_memory || !detail::has_mpi || options.transport == transport_choice::in_process ||
-      options.transport == transport_choice::tcp || (said != nullptr && std::string_view(said) == "0"))
+      options.transport == transport_choice::tcp || (given != nullptr && std::string_view(given) == "0"))
     return false;
   try {
     const launch_environment started = read_environment();
@@ -267,7 +267,7 @@ TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& opti
   launch_environment started;
   transport_choice by = transport_choice::in_process;
   const auto refused = [&](const error& why) {
-    if (started.rank == 0) detail::complain("launch", why);
+    if (started.rank == 0) detail::report_failure("launch", why);
     return 2;
   };
   try {

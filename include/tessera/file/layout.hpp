@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/file/place.hpp>
+#include <tessera/file/json_cursor.hpp>
 #include <tessera/topology/check_layout.hpp>
 #include <tessera/topology/element.hpp>
 #include <tessera/topology/tensor_type.hpp>
@@ -21,20 +21,20 @@ struct lists {
 };
 
 /// Throws a refusal with the place in the file; `hold` does so unless it accepts.
-[[noreturn]] inline void refuse(const place& here, const reason& why, auto... told) {
+[[noreturn]] inline void refuse(const json_cursor& here, const reason& why, auto... told) {
   throw error(refusal{why, told...}, here.path());
 }
-inline void hold(const place& here, const refusal& why) { check(why, here.path()); }
+inline void hold(const json_cursor& here, const refusal& why) { check(why, here.path()); }
 
 /// "first", "first" and "strides", or "ranks": every world rank must be one of the world's.
-inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
+inline mesh_value read_mesh(const json_cursor& here, index_t world, lists& keep) {
   here.only({"axes", "first", "strides", "ranks"});
-  const place axes = here.at("axes").list();
+  const json_cursor axes = here.at("axes").list();
   if (axes.size() > max_axes) refuse(axes, code::too_many, axes.size());
   mesh_value mesh;
   index_t size = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    const place axis = axes.item(i).list();
+    const json_cursor axis = axes.item(i).list();
     if (axis.size() != 2) axis.fault("is no [name, extent]");
     const index_t extent = axis.item(1).number();
     const std::string& word = keep.names.emplace_back(axis.item(0).word());
@@ -46,13 +46,13 @@ inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
   }
   mesh = row_major(mesh);
   hold(axes, check(mesh));
-  const auto inside = [&](const place& what, index_t rank) {
-    if (rank < 0 || rank >= world) refuse(what, code::mesh_larger_than_world, rank < 0 ? rank : rank + 1, world);
+  const auto inside = [&](const json_cursor& where, index_t rank) {
+    if (rank < 0 || rank >= world) refuse(where, code::mesh_larger_than_world, rank < 0 ? rank : rank + 1, world);
   };
   if (here.has("ranks")) {
     if (here.has("first") || here.has("strides"))
       here.fault("has \"ranks\" and \"first\" or \"strides\"; one of them places it");
-    const place given = here.at("ranks").list();
+    const json_cursor given = here.at("ranks").list();
     std::vector<int>& ranks = keep.ranks.emplace_back();
     for (std::size_t i = 0; i < given.size(); ++i) {
       inside(given.item(i), given.item(i).number());
@@ -64,7 +64,7 @@ inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
     const index_t first = here.at("first").number();
     index_t low = first, high = first;
     if (here.has("strides")) {
-      const place strides = here.at("strides").list();
+      const json_cursor strides = here.at("strides").list();
       if (strides.size() != axes.size()) refuse(strides, code::wrong_number_of_strides, axes.size(), strides.size());
       for (int i = 0; i < mesh.axes.count; ++i)
         mesh.axes[i].stride = static_cast<int>(strides.item(static_cast<std::size_t>(i)).number());
@@ -79,13 +79,13 @@ inline mesh_value read_mesh(const place& here, index_t world, lists& keep) {
 }
 
 /// An element by its name, and `read_boundary` a boundary by its own; other words are told with their place.
-inline element read_element(const place& here) {
+inline element read_element(const json_cursor& here) {
   const std::string word = here.word();
   for (int e = 0; e <= static_cast<int>(element::uint64); ++e)
     if (word == name_of(static_cast<element>(e))) return static_cast<element>(e);
   here.fault("is no element: " + word);
 }
-inline boundary read_boundary(const place& here) {
+inline boundary read_boundary(const json_cursor& here) {
   const std::string edge = here.word();
   const std::vector<std::string> edges{"zero", "reflect", "replicate", "periodic"};
   const auto which = std::find(edges.begin(), edges.end(), edge);
@@ -96,12 +96,13 @@ inline boundary read_boundary(const place& here) {
 /// A layout over a mesh: "dims", a cover each, and "meaning" of axes that cut none.
 class layout_reader {
  public:
-  layout_reader(const place& side, const mesh_value& mesh, const std::vector<index_t>& shape, bool terms, lists& keep)
+  layout_reader(const json_cursor& side, const mesh_value& mesh, const std::vector<index_t>& shape, bool terms,
+                lists& keep)
       : keep_(keep), copies_(terms ? cover::pending : cover::haloed) {
     x_.mesh = mesh;
     x_.placements.resize(x_.mesh.axes.count);
     used_.assign(static_cast<std::size_t>(x_.mesh.axes.count), false);
-    const place dims = side.at("dims").list();
+    const json_cursor dims = side.at("dims").list();
     if (dims.size() != shape.size()) refuse(dims, code::wrong_number_of_dimensions, dims.size(), shape.size());
     for (std::size_t d = 0; d < shape.size(); ++d) {
       dimension dim;
@@ -117,7 +118,7 @@ class layout_reader {
 
  private:
   // The axis of that name; it may not have been named before.
-  int take(const place& where, const std::string& word) {
+  int claim_axis(const json_cursor& where, const std::string& word) {
     const text name(word.data(), static_cast<int>(word.size()));
     const int a = x_.mesh.find(name);
     if (a < 0) refuse(where, code::axis_not_in_mesh, name, x_.mesh.axes.count);
@@ -127,20 +128,20 @@ class layout_reader {
   }
 
   // Whole, blocks or lengths; of a window it cuts the outputs, n of them.
-  void read_tiles(const place& here, int d, index_t n) {
+  void read_tiles(const json_cursor& here, int d, index_t n) {
     if (here.has("whole")) {
       here.only({"whole"});
       if (here.value()["whole"] != true) here.fault("is whole or names another cover");
     } else if (here.has("blocks")) {
-      const place axes = here.only({"blocks", "grain"}).at("blocks").list();
+      const json_cursor axes = here.only({"blocks", "grain"}).at("blocks").list();
       const index_t grain = here.has("grain") ? here.at("grain").number() : 1;
       if (grain < 1) refuse(here, code::grain_not_positive, d, grain);
-      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, take(axes.item(i), axes.item(i).word()));
+      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, claim_axis(axes.item(i), axes.item(i).word()));
       x_.dims[d].set_grain(grain);
     } else if (here.has("lengths")) {
-      const place axes = here.only({"lengths", "axes"}).at("axes").list();
-      const place given = here.at("lengths").list();
-      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, take(axes.item(i), axes.item(i).word()));
+      const json_cursor axes = here.only({"lengths", "axes"}).at("axes").list();
+      const json_cursor given = here.at("lengths").list();
+      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, claim_axis(axes.item(i), axes.item(i).word()));
       const int parts = x_.part_count(d);
       if (given.size() != static_cast<std::size_t>(parts))
         refuse(given, code::wrong_number_of_lengths, d, parts, given.size());
@@ -159,12 +160,12 @@ class layout_reader {
     }
   }
 
-  void read_cover(const place& here, int d, index_t n) {
+  void read_cover(const json_cursor& here, int d, index_t n) {
     if (!here.has("haloed")) return read_tiles(here, d, n);
-    const place w = here.only({"haloed"})
-                        .at("haloed")
-                        .only({"outputs", "extent", "kernel", "stride", "padding", "dilation", "boundary"});
-    const place padding = w.at("padding").list();
+    const json_cursor w = here.only({"haloed"})
+                              .at("haloed")
+                              .only({"outputs", "extent", "kernel", "stride", "padding", "dilation", "boundary"});
+    const json_cursor padding = w.at("padding").list();
     if (padding.size() != 2) padding.fault("is no [left, right]");
     const sliding s{w.at("kernel").number(),  w.at("stride").number(),   padding.item(0).number(),
                     padding.item(1).number(), w.at("dilation").number(), read_boundary(w.at("boundary"))};
@@ -178,23 +179,23 @@ class layout_reader {
     dim.needs = s.needs();
   }
 
-  void read_placement(const place& here) {
+  void read_placement(const json_cursor& here) {
     for (const auto& [name, value] : here.value().items()) {
-      const place what(value, here.path() + "." + name);
-      const int a = take(what, name);
+      const json_cursor kind(value, here.path() + "." + name);
+      const int a = claim_axis(kind, name);
       axis_placement& r = x_.placements[a];
       if (value == "replicate") continue;
       if (value == "partial") {
         r.kind = placement::partial;
       } else if (value == "invariant") {
         r.kind = placement::invariant;
-      } else if (what.has("on")) {
-        const index_t c = what.only({"on"}).at("on").number();
+      } else if (kind.has("on")) {
+        const index_t c = kind.only({"on"}).at("on").number();
         if (c < 0 || c >= x_.mesh.axes[a].extent)
-          refuse(what, code::coordinate_outside_axis, x_.mesh.axes[a].name, x_.mesh.axes[a].extent, c);
+          refuse(kind, code::coordinate_outside_axis, x_.mesh.axes[a].name, x_.mesh.axes[a].extent, c);
         r = held_on(static_cast<int>(c));
       } else {
-        what.fault("is none of replicate, partial, invariant and {\"on\": coordinate}");
+        kind.fault("is none of replicate, partial, invariant and {\"on\": coordinate}");
       }
     }
   }
@@ -207,8 +208,8 @@ class layout_reader {
 
 /// A tensor by its "shape", in which a word is a dynamic extent, its "element", float unless said, its "dims" and
 /// "meaning".
-inline tensor_value read_tensor(const place& here, const mesh_value& mesh, lists& keep) {
-  const place shape = here.at("shape").list();
+inline tensor_value read_tensor(const json_cursor& here, const mesh_value& mesh, lists& keep) {
+  const json_cursor shape = here.at("shape").list();
   if (shape.size() > max_dimensions) refuse(shape, code::too_many, shape.size());
   std::vector<index_t> extents;
   std::vector<text> tags;

@@ -58,11 +58,11 @@ inline void draw_edges(const sheet& s, const layout& x, double x0, double y0, bo
       if (across) s.to.text(x0 + at, y0 - 5, fmt::format("{}", i), 10, drawing::faint, "middle");
       else s.to.text(x0 - 6, y0 + at + 3.5, fmt::format("{}", i), 10, drawing::faint, "end");
     };
-    const auto each_part = [&](const auto& take) {
+    const auto each_part = [&](const auto& visit) {
       for (int k = 0; k < p.count(); ++k) {
         const interval held = p.held(k)[0];
         if (x.dims[e.dim].kind == cover::tiled && held.lo >= e.hi) break;
-        if (!held.empty() && held.lo < e.hi) take(k, held.lo, e.at(held.lo), e.at(smaller(held.hi, e.hi)));
+        if (!held.empty() && held.lo < e.hi) visit(k, held.lo, e.at(held.lo), e.at(smaller(held.hi, e.hi)));
       }
     };
     bool full = names, brief = names;
@@ -193,7 +193,7 @@ inline std::string ranks_text(std::vector<int> ranks, std::size_t most = 12) {
 /// What a map cannot show, in words: where the mesh is, what axes mean, who holds nothing, what is not drawn.
 inline std::vector<std::string> notes_of(const view& v, const layout& x, const holders& held) {
   std::vector<std::string> lines;
-  const std::string where = placement_text(x.mesh);
+  const std::string where = world_ranks_text(x.mesh);
   lines.push_back(fmt::format("{} over {}{}{}", shape_text(x), text_of(x.mesh), where.empty() ? "" : ", ", where));
   lines.push_back(covers_text(x));
   for (int a = 0; a < x.placements.count; ++a) {

@@ -24,10 +24,10 @@ inline std::vector<composed> composed_of(const view& v, const transfer& plan) {
     composed c{rank, {}};
     const auto add = [&](const message& m) {
       if (!v.shows(m.where) || area_of(v, m.where).w == 0) return;
-      const int other = plan.what() == map::move ? m.from : m.to;
+      const int other = plan.kind() == map::move ? m.from : m.to;
       c.pieces.push_back({m.where, other});
     };
-    if (plan.what() == map::move) plan.receives(rank, add);
+    if (plan.kind() == map::move) plan.receives(rank, add);
     else plan.sends(rank, add);
     if (!c.pieces.empty()) all.push_back(std::move(c));
   }
@@ -100,7 +100,7 @@ inline area draw_rows(const sheet& s, const layout& tiles, const std::vector<com
 }
 
 // A small map for each worker.
-inline area draw_small_maps(const sheet& s, const char* what, const std::vector<composed>& all, double x0, double y0) {
+inline area draw_small_maps(const sheet& s, const char* words, const std::vector<composed>& all, double x0, double y0) {
   constexpr std::size_t most = 16;
   view small = s.v;
   const double scale = std::min({1.0, 150 / s.v.columns.size, 120 / s.v.rows.size});
@@ -116,7 +116,7 @@ inline area draw_small_maps(const sheet& s, const char* what, const std::vector<
     draw_pieces({s.to, small, s.colours}, all[i], x, y);
     s.to.outline(x, y, small.columns.size, small.rows.size, "#c3cad4", 1);
     s.to.chip(x + wide / 2, y - 10, all[i].rank, s.colours.of(all[i].rank));
-    s.to.text(x + wide + 5, y - 6, what, 10, drawing::faint);
+    s.to.text(x + wide + 5, y - 6, words, 10, drawing::faint);
   }
   double high = step_y * static_cast<double>((shown + across - 1) / across) - 18;
   if (all.size() > most)
@@ -129,7 +129,7 @@ inline area draw_composed(const sheet& s, const transfer& plan, double x0, doubl
   const std::vector<composed> all = composed_of(s.v, plan);
   if (disjoint(plan)) return draw_one_map(s, plan.target().of, all, x0, y0);
   if (s.v.flat()) return draw_rows(s, plan.source().of, all, x0, y0);
-  return draw_small_maps(s, plan.what() == map::move ? "gets" : "gives", all, x0, y0);
+  return draw_small_maps(s, plan.kind() == map::move ? "gets" : "gives", all, x0, y0);
 }
 
 }  // namespace tessera::detail

@@ -65,7 +65,7 @@ inline std::string plan_json(const change& c, int world, index_t element_bytes) 
   for (const engine::step& one : c.steps)
     s += (s.empty() ? "" : ", ") +
          plan_json(one.plan(), world, element_bytes,
-                   fmt::format("\"map\": \"{}\"", one.what == engine::map::move ? "move" : "fold"));
+                   fmt::format("\"map\": \"{}\"", one.kind == engine::map::move ? "move" : "fold"));
   return "[" + s + "]";
 }
 

@@ -17,14 +17,14 @@ inline std::vector<int> ranks_of(const mesh_value& m) {
 
 /// The mesh whose workers receive.
 inline const mesh_value& receivers_of(const transfer& plan) {
-  return (plan.what() == map::move ? plan.target() : plan.source()).of.mesh;
+  return (plan.kind() == map::move ? plan.target() : plan.source()).of.mesh;
 }
 
-/// Calls take(message) for every box that goes from one worker to another: by receiver, then by sender, then by place.
+/// Calls visit(message) for every box that goes from one worker to another: by receiver, then by sender, then by place.
 ///
 /// What a worker takes from itself is no message.
-template <class Take>
-void each_message(const transfer& plan, Take&& take) {
+template <class Visit>
+void each_message(const transfer& plan, Visit&& visit) {
   std::vector<message> arriving;
   for (int rank : ranks_of(receivers_of(plan))) {
     arriving.clear();
@@ -36,7 +36,7 @@ void each_message(const transfer& plan, Take&& take) {
       return std::lexicographical_compare(a.where.begin(), a.where.end(), b.where.begin(), b.where.end(),
                                           [](const interval& x, const interval& y) { return x.lo < y.lo; });
     });
-    for (const message& m : arriving) take(m);
+    for (const message& m : arriving) visit(m);
   }
 }
 

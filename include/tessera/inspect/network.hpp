@@ -53,10 +53,10 @@ std::string network_table(const Bindings&... bindings) {
   line("", "", "layer", chain ? "" : "reads", "shape", "lies", {"forward B", "backward B", "lower bound", "memory B"});
   for (std::size_t r = 0; r < all.rows.size(); ++r) {
     const engine::network_row& row = all.rows[r];
-    if (row.what == engine::network_row::kind::output && chain) continue;
-    const std::string number = row.what == engine::network_row::kind::node ? all.reference(static_cast<int>(r)) : "";
+    if (row.is == engine::network_row::kind::output && chain) continue;
+    const std::string number = row.is == engine::network_row::kind::node ? all.reference(static_cast<int>(r)) : "";
     std::vector<std::string> bytes;
-    if (row.what == engine::network_row::kind::node)
+    if (row.is == engine::network_row::kind::node)
       bytes = {engine::grouped(row.traffic.forward.bytes), engine::grouped(row.traffic.backward.bytes),
                engine::grouped(row.traffic.forward.lower_bound_bytes + row.traffic.backward.lower_bound_bytes),
                engine::grouped(std::max(row.lives.forward, row.lives.backward))};
@@ -70,10 +70,10 @@ std::string network_table(const Bindings&... bindings) {
       line("", marks(r, true), fmt::format("  {}", row.plan.parameter(i).name), "",
            engine::shape_text(row.plan.stored(i)), engine::covers_text(row.plan.stored(i)), {});
   }
-  const auto sum = [&](const std::string& what, const std::vector<std::string>& bytes) {
+  const auto sum = [&](const std::string& label, const std::vector<std::string>& bytes) {
     const std::size_t before =
         names + reads + shapes + covers + (chain ? 0 : static_cast<std::size_t>(2 * drawn.count + 5));
-    s += fmt::format("{:<{}}", what, before);
+    s += fmt::format("{:<{}}", label, before);
     for (const std::string& b : bytes) s += fmt::format("{:>12}", b);
     s += '\n';
   };
@@ -110,14 +110,16 @@ std::string network_json(const Bindings&... bindings) {
     return fmt::format("\"shape\": [{}], \"lies\": {}", shape, engine::json_string(engine::covers_text(x)));
   };
   const auto both = [](const traffic_value& t) {
-    const auto way = [](const direction& d) {
+    const auto direction_json = [](const direction& d) {
       return fmt::format("{{\"bytes\": {}, \"busiest_worker_bytes\": {}, \"lower_bound_bytes\": {}, \"messages\": {}}}",
                          d.bytes, d.busiest_worker_bytes, d.lower_bound_bytes, d.messages);
     };
-    const std::string held = t.gathered.messages > 0
-                                 ? fmt::format(", \"gathered\": {}, \"reduced\": {}", way(t.gathered), way(t.reduced))
-                                 : "";
-    return fmt::format("\"forward\": {}, \"backward\": {}{}", way(t.forward), way(t.backward), held);
+    const std::string held =
+        t.gathered.messages > 0
+            ? fmt::format(", \"gathered\": {}, \"reduced\": {}", direction_json(t.gathered), direction_json(t.reduced))
+            : "";
+    return fmt::format("\"forward\": {}, \"backward\": {}{}", direction_json(t.forward), direction_json(t.backward),
+                       held);
   };
   const auto listed = [](const auto& of, const auto& text) {
     std::string s;
@@ -125,15 +127,15 @@ std::string network_json(const Bindings&... bindings) {
     return s;
   };
   const auto reference = [&](int row) {
-    const bool node = all.rows[static_cast<std::size_t>(row)].what == engine::network_row::kind::node;
+    const bool node = all.rows[static_cast<std::size_t>(row)].is == engine::network_row::kind::node;
     return node ? all.reference(row) : engine::json_string(all.reference(row));
   };
   std::string inputs, layers, outputs;
   for (const engine::network_row& r : all.rows) {
-    if (r.what == engine::network_row::kind::input)
+    if (r.is == engine::network_row::kind::input)
       inputs += fmt::format("{}{{{}}}", inputs.empty() ? "" : ", ", lies(r.lies[0]));
-    if (r.what == engine::network_row::kind::output) outputs += (outputs.empty() ? "" : ", ") + reference(r.reads[0]);
-    if (r.what != engine::network_row::kind::node) continue;
+    if (r.is == engine::network_row::kind::output) outputs += (outputs.empty() ? "" : ", ") + reference(r.reads[0]);
+    if (r.is != engine::network_row::kind::node) continue;
     std::string parameters;
     for (int i = 0; i < r.plan.parameters(); ++i)
       parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ",

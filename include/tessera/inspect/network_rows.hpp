@@ -14,7 +14,7 @@ namespace tessera::engine {
 struct network_row {
   enum class kind : signed char { input, node, output };
 
-  kind what = kind::node;
+  kind is = kind::node;
   std::string name;  ///< of the layer
   std::string path;  ///< in the keys of the serial model, or of the scope of what it has not
   int scope = -1;
@@ -40,25 +40,25 @@ struct network_rows {
     std::array<node_memory, program.count + 1> lives;
     memory = detail::program_memory<Network::program, typename Network::inputs>::under(known, lives.data());
     add_inputs(typename Network::inputs{}, bindings...);
-    const auto row_of = [&](const program_value& v) { return v.node < 0 ? v.place : program.inputs + v.node; };
+    const auto row_of = [&](const program_value& v) { return v.node < 0 ? v.index : program.inputs + v.node; };
     for (int i = 0; i < program.count; ++i) {
       const auto& node = program.nodes[i];
       network_row row;
-      row.name = node.what->name;
+      row.name = node.record->name;
       row.path = detail::path_of(program, node);
       row.scope = node.scope;
       row.number = node.number;
       for (int k = 0; k < node.operands; ++k) row.reads.push_back(row_of(program.operand(node, k)));
-      row.plan = node.what->plan();
+      row.plan = node.record->plan();
       detail::bind_all(row.plan, known);
       for (int k = 0; k < row.plan.outputs(); ++k) row.lies.push_back(row.plan.output(k));
-      row.traffic = traffic_of(row.plan, node.what->elements).again(program.times_again(i));
+      row.traffic = traffic_of(row.plan, node.record->elements).again(program.times_again(i));
       row.lives = lives[static_cast<std::size_t>(i)];
       rows.push_back(std::move(row));
     }
     for (int i = 0; i < program.outputs; ++i) {
       network_row row;
-      row.what = network_row::kind::output;
+      row.is = network_row::kind::output;
       row.name = program.outputs == 1 ? "output" : fmt::format("output {}", i);
       row.reads = {row_of(program.output(i))};
       rows.push_back(std::move(row));
@@ -73,7 +73,7 @@ struct network_rows {
   /// What a row is called where another reads it: an input by its name, a node by its number in the program.
   std::string reference(int row) const {
     const network_row& r = rows[static_cast<std::size_t>(row)];
-    return r.what == network_row::kind::node ? fmt::format("{}", row - Network::program.inputs) : r.name;
+    return r.is == network_row::kind::node ? fmt::format("{}", row - Network::program.inputs) : r.name;
   }
   /// What a row reads, but for a chain's next.
   std::string reads(const network_row& row) const {
@@ -93,7 +93,7 @@ struct network_rows {
   void add_inputs(detail::type_list<In...>, const Bindings&... bindings) {
     const auto add = [&](const layout& x) {
       network_row row;
-      row.what = network_row::kind::input;
+      row.is = network_row::kind::input;
       row.name = sizeof...(In) == 1 ? "input" : fmt::format("input {}", rows.size());
       row.lies = {detail::bound_all(x, bindings...)};
       rows.push_back(std::move(row));

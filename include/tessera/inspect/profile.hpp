@@ -69,11 +69,11 @@ class profile {
         auto at =
             std::find_if(rows.begin(), rows.end(), [&](const sum& s) { return s.path == m.path && s.name == m.name; });
         if (at == rows.end()) at = rows.insert(at, {m.path, m.name});
-        for (const int way : {0, 1}) {
-          at->seconds[way] = std::max(at->seconds[way], m.seconds[way]);
-          at->visits[way] = std::max(at->visits[way], m.visits[way]);
-          at->bytes[way] += m.bytes[way];
-          at->memory[way] = std::max(at->memory[way], m.memory[way]);
+        for (const int backward : {0, 1}) {
+          at->seconds[backward] = std::max(at->seconds[backward], m.seconds[backward]);
+          at->visits[backward] = std::max(at->visits[backward], m.visits[backward]);
+          at->bytes[backward] += m.bytes[backward];
+          at->memory[backward] = std::max(at->memory[backward], m.memory[backward]);
         }
       }
     }
@@ -91,7 +91,7 @@ class profile {
                        1e3 * each(r.seconds[0], r.visits[0]), 1e3 * each(r.seconds[1], r.visits[1]),
                        engine::grouped(each(r.bytes[0], r.visits[0])), engine::grouped(each(r.bytes[1], r.visits[1])),
                        engine::grouped(std::max(r.memory[0], r.memory[1])));
-      for (const int way : {0, 1}) seconds[way] += r.seconds[way];
+      for (const int backward : {0, 1}) seconds[backward] += r.seconds[backward];
     }
     return s + fmt::format("{:<{}}{:>12.3f}{:>13.3f}\n", "in all visits, ms", names + 8, 1e3 * seconds[0],
                            1e3 * seconds[1]);

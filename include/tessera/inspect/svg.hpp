@@ -95,12 +95,12 @@ class drawing {
   void path(std::string_view d, std::string_view fill) { body_ += fmt::format("<path d='{}' fill='{}'/>\n", d, fill); }
 
   /// anchor: start, middle or end; y is the line that letters stand on.
-  void text(double x, double y, std::string_view what, double size = 12, std::string_view colour = ink,
+  void text(double x, double y, std::string_view words, double size = 12, std::string_view colour = ink,
             std::string_view anchor = "start", bool bold = false) {
     body_ += fmt::format("<text x='{}' y='{}' font-size='{:g}' fill='{}'{}{}>{}</text>\n", pixels(x), pixels(y), size,
                          colour, anchor == "start" ? "" : fmt::format(" text-anchor='{}'", anchor),
-                         bold ? " font-weight='600'" : "", xml_text(what));
-    const double w = width_of(what, size);
+                         bold ? " font-weight='600'" : "", xml_text(words));
+    const double w = width_of(words, size);
     reach(anchor == "start" ? x + w : anchor == "middle" ? x + w / 2 : x, y + 4);
   }
 

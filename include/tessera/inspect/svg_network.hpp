@@ -16,7 +16,7 @@ class network_drawing {
     double y = 52;
     for (const network_row& r : all.rows) {
       top_.push_back(y);
-      y += r.what == network_row::kind::output ? 30 : row_height;
+      y += r.is == network_row::kind::output ? 30 : row_height;
     }
     bottom_ = y;
     names_ = 28 + lane_width * lanes_.count;
@@ -58,7 +58,7 @@ class network_drawing {
     return ranks;
   }
   double lane_x(int lane) const { return 22 + lane_width * lane; }
-  double mark_y(std::size_t r) const { return top_[r] + (all_.rows[r].what == network_row::kind::output ? 8 : 16); }
+  double mark_y(std::size_t r) const { return top_[r] + (all_.rows[r].is == network_row::kind::output ? 8 : 16); }
 
   // Scopes are boxes around their rows, those inside others a little smaller.
   void scopes() {
@@ -85,7 +85,7 @@ class network_drawing {
     return n;
   }
   bool inside(std::size_t r, int scope) const {
-    if (all_.rows[r].what != network_row::kind::node) return false;
+    if (all_.rows[r].is != network_row::kind::node) return false;
     for (int s = all_.rows[r].scope; s >= 0; s = Network::program.scopes[s].parent)
       if (s == scope) return true;
     return false;
@@ -126,11 +126,11 @@ class network_drawing {
 
   void row(std::size_t r) {
     const network_row& now = all_.rows[r];
-    const bool node = now.what == network_row::kind::node;
+    const bool node = now.is == network_row::kind::node;
     const double x = lane_x(lanes_.row_lane[r]), y = mark_y(r);
     to_.circle(x, y, 6, node ? drawing::ink : "#ffffff", drawing::ink);
     to_.text(names_, y + 5, now.name, 14, drawing::ink, "start", true);
-    if (now.what == network_row::kind::output) return;
+    if (now.is == network_row::kind::output) return;
     if (!now.path.empty()) to_.text(names_, y + 20, now.path, 11, drawing::faint);
     std::string parameters;
     for (int i = 0; i < now.plan.parameters(); ++i)

@@ -33,7 +33,7 @@ inline double draw_messages(drawing& to, const transfer& plan, const palette& co
 
 // One transfer from y0 on: where it ends.
 inline double draw_transfer(drawing& to, const transfer& plan, double y0) {
-  const bool move = plan.what() == map::move;
+  const bool move = plan.kind() == map::move;
   const layout& tiling = plan.source().of;
   const layout& composed = plan.target().of;
   std::vector<int> ranks = ranks_of(tiling.mesh);

@@ -45,7 +45,7 @@ namespace engine {
 
 /// Where a mesh sits in the world, if not row-major from 0: "from worker 2", "from worker 4 by 1, 2", "on workers 3,
 /// 1".
-inline std::string placement_text(const mesh_value& m, int most = 8) {
+inline std::string world_ranks_text(const mesh_value& m, int most = 8) {
   const auto list = [&](int n, const auto& item) {
     std::string s;
     for (int i = 0; i < n && i < most; ++i) s += fmt::format("{}{}", i == 0 ? "" : ", ", item(i));
@@ -137,7 +137,7 @@ inline std::string parts_text(const layout& x, int d, int most = 8) {
 
 /// A layout in the notation for people: "10x4 over a 3 = [0,4) [4,7) [7,10) by a, whole".
 inline std::string text_of(const layout& x) {
-  const std::string where = engine::placement_text(x.mesh);
+  const std::string where = engine::world_ranks_text(x.mesh);
   std::string s =
       fmt::format("{} over {}{}{} =", engine::shape_text(x), text_of(x.mesh), where.empty() ? "" : " ", where);
   for (int d = 0; d < x.dims.count; ++d) {
@@ -181,7 +181,7 @@ inline std::string messages_text(const transfer& plan, int most = 64) {
 inline std::string transfer_text(const transfer& plan, int most = 64) {
   const cost c = cost_of(plan);
   return fmt::format("{} ({}): {} elements in {} messages, busiest worker {}, lower bound {}\n",
-                     plan.what() == map::move ? "move" : "fold", name_of(collective_of(plan)), c.total, c.messages,
+                     plan.kind() == map::move ? "move" : "fold", name_of(collective_of(plan)), c.total, c.messages,
                      c.busiest, c.lower_bound) +
          messages_text(plan, most);
 }

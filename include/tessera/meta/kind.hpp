@@ -106,7 +106,7 @@ inline constexpr kind kind_of<at::Tensor> = kind::libtorch_tensor;
 
 /// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0),
 /// the kind that is wanted there and the one that is given.
-template <kind Of, int Place, kind Wanted, kind Given>
+template <kind Of, int Argument, kind Wanted, kind Given>
 struct wrong_argument : verdicts::wrong_kind<> {
   static constexpr bool ok = false;
 };
@@ -121,22 +121,22 @@ struct verdict_for<&code::wrong_kind> {
 };
 
 template <kind Of, kind Wanted>
-constexpr refusal refused_kind(int place, kind given) {
-  return refusal{code::wrong_kind, static_cast<int>(Of), place, static_cast<int>(Wanted), static_cast<int>(given)};
+constexpr refusal refused_kind(int argument, kind given) {
+  return refusal{code::wrong_kind, static_cast<int>(Of), argument, static_cast<int>(Wanted), static_cast<int>(given)};
 }
 
 /// The verdict on one argument.
-template <kind Of, int Place, kind Wanted, class Given>
+template <kind Of, int Argument, kind Wanted, class Given>
 using argument_verdict =
-    std::conditional_t<kind_of<Given> == Wanted, fits, wrong_argument<Of, Place, Wanted, kind_of<Given>>>;
+    std::conditional_t<kind_of<Given> == Wanted, fits, wrong_argument<Of, Argument, Wanted, kind_of<Given>>>;
 
-/// Refuses the first of these arguments of an `Of` that is not of the wanted kind; they stand at `place` and behind it.
+/// Refuses the first of these arguments of an `Of` that is not of the wanted kind; they stand at `argument` and behind.
 template <kind Of, kind Wanted, class... Given>
-constexpr refusal check_kinds(int place = 0) {
+constexpr refusal check_kinds(int argument = 0) {
   constexpr kind given[]{kind_of<Given>..., Wanted};
   for (kind k : given) {
-    if (k != Wanted) return refused_kind<Of, Wanted>(place, k);
-    ++place;
+    if (k != Wanted) return refused_kind<Of, Wanted>(argument, k);
+    ++argument;
   }
   return {};
 }

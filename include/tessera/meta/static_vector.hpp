@@ -10,8 +10,8 @@ namespace tessera {
 ///
 /// Items are zero by default: an array of anything else costs compilers time, and g++ 12 shares its elements between
 /// constant expressions in ways that let one change another (tests/plan/constant_laws.cpp holds both worlds against
-/// each other). Pushing onto a full list is refused; doors that know their number of items refuse earlier, in better
-/// words.
+/// each other). Pushing onto a full list is refused; entry points that know their number of items refuse earlier, in
+/// better words.
 template <class T, int Capacity>
 struct static_vector {
   T items[static_cast<std::size_t>(Capacity)]{};

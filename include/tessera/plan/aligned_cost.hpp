@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/plan/cost.hpp>
-#include <tessera/plan/intake.hpp>
+#include <tessera/plan/receive_count.hpp>
 #include <tessera/plan/transfer.hpp>
 
 #include <initializer_list>
@@ -16,16 +16,16 @@ namespace tessera::detail {
 class aligned_cost {
  public:
   constexpr explicit aligned_cost(const transfer& plan)
-      : source_(plan.source()), target_(plan.target()), folds_(plan.what() == map::fold) {
-    best_.best.push(intake::of(1));
+      : source_(plan.source()), target_(plan.target()), folds_(plan.kind() == map::fold) {
+    best_.best.push(receive_count::of(1));
     at_.resize(source_.of.placements.count);
     for (int d = 0; d < source_.dims.count; ++d) {
-      group g;
+      axis_group g;
       collect(g, d);
       count(g);
     }
     for (int a = 0; a < at_.count; ++a) {
-      group g;
+      axis_group g;
       collect_axis(g, a);
       count(g);
     }
@@ -33,27 +33,27 @@ class aligned_cost {
 
   constexpr cost total() const {
     cost c;
-    const intake sums = sums_ * whole_;
+    const receive_count sums = sums_ * whole_;
     c.total = left(sums.moved, sums.own);
     c.lower_bound = c.total;  // nobody receives what it holds
     c.messages = left(sums.peers, sums.itself);
-    for (const intake& best : best_.best) {
-      const intake s = best * whole_;
+    for (const receive_count& best : best_.best) {
+      const receive_count s = best * whole_;
       c.busiest = larger(c.busiest, left(s.moved, s.own));
       c.busiest_messages = larger(c.busiest_messages, left(s.peers, s.itself));
     }
     return c;
   }
 
-  // More intakes may be the busiest than are kept: it must be counted worker by worker.
+  // More counts may be the busiest than are kept: it must be counted worker by worker.
   constexpr bool overflows() const { return best_.full; }
 
  private:
-  struct group {
+  struct axis_group {
     static_vector<int, max_dimensions> dims;
     static_vector<int, max_axes> axes;
     unsigned uneven = 0;  // axes whose coordinates differ in more than the lengths of parts
-    intake sums;
+    receive_count sums;
     front best;
   };
 
@@ -68,8 +68,8 @@ class aligned_cost {
   static constexpr bool uncut(const parts& p) { return p.axes.empty() && p.of.kind == cover::tiled; }
 
   // A dimension and all that share its axes, unless they are in a group; one that nobody cuts is a factor of every
-  // intake.
-  constexpr void collect(group& g, int d) {
+  // count.
+  constexpr void collect(axis_group& g, int d) {
     if (dims_seen_ >> d & 1u) return;
     dims_seen_ |= 1u << d;
     const parts& tiles = source_.dims[d];
@@ -88,7 +88,7 @@ class aligned_cost {
       }
   }
 
-  constexpr void collect_axis(group& g, int a) {
+  constexpr void collect_axis(axis_group& g, int a) {
     if (axes_seen_ >> a & 1u) return;
     axes_seen_ |= 1u << a;
     g.axes.push(a);
@@ -96,7 +96,7 @@ class aligned_cost {
       if (const axis_placement& r = side->of.placements[a]; cuts(r)) collect(g, r.dimension);
   }
 
-  constexpr void count(group& g) {
+  constexpr void count(axis_group& g) {
     if (g.dims.empty() && g.axes.empty()) return;
     for (int i = 0; i < g.axes.count; ++i) {
       const axis_placement& s = source_.of.placements[g.axes[i]];
@@ -106,24 +106,24 @@ class aligned_cost {
       if (folds_ && cuts(s)) received_after_[s.dimension] = i + 1;
       if (cuts(t) && (!folds_ || copies(s))) received_after_[t.dimension] = i + 1;
     }
-    walk(g, 0, intake::of(1), 1);
+    walk(g, 0, receive_count::of(1), 1);
     sums_ *= g.sums;
     front both;
     both.full = best_.full || g.best.full;
-    for (const intake& x : best_.best)
-      for (const intake& y : g.best.best) both.add(x * y);
+    for (const receive_count& x : best_.best)
+      for (const receive_count& y : g.best.best) both.add(x * y);
     best_ = both;
   }
 
   // The first `fixed` axes have coordinates, which stand for `times` others.
-  constexpr void walk(group& g, int fixed, intake s, index_t times) {
+  constexpr void walk(axis_group& g, int fixed, receive_count s, index_t times) {
     for (int d : g.dims) {
       if (fixed == received_after_[d]) s *= received(d);
       if (fixed == own_after_[d]) s *= own(d);
     }
     if (fixed == g.axes.count) {
       g.best.add(s);
-      g.sums += s * intake::of(times);
+      g.sums += s * receive_count::of(times);
       return;
     }
     const int a = g.axes[fixed];
@@ -135,7 +135,7 @@ class aligned_cost {
     }
   }
 
-  constexpr int alike_until(const group& g, int a, int x) const {
+  constexpr int alike_until(const axis_group& g, int a, int x) const {
     if (g.uneven >> a & 1u) return x + 1;
     index_t until = extent(a);
     for (const cutting* side : {&source_, &target_}) {
@@ -154,7 +154,7 @@ class aligned_cost {
   // What an axis multiplies at a coordinate: by nothing for who holds nothing; in a Fold by the readers there that a
   // tile serves, which where the source has copies are those at its own coordinate. Readers whose parts the axis cuts
   // are counted by dimension.
-  constexpr intake along(int a, int x) const {
+  constexpr receive_count along(int a, int x) const {
     const axis_placement& s = source_.of.placements[a];
     const axis_placement& t = target_.of.placements[a];
     const bool tile = holds(s, x);
@@ -166,11 +166,11 @@ class aligned_cost {
 
   // What a worker receives in a dimension: of a Move what it needs, in a box from each tile; of a Fold what readers
   // have of its tile.
-  constexpr intake received(int d) const {
+  constexpr receive_count received(int d) const {
     const parts& theirs = (folds_ ? target_ : source_).dims[d];
     bool once = theirs.of.kind == cover::tiled;
     for (int a : theirs.axes) once = once && !copies(source_.of.placements[a]);
-    intake s{0, 1, 0, 1};
+    receive_count s{0, 1, 0, 1};
     for (const interval& mine : (folds_ ? source_ : target_).held(d, at_))
       if (once) s += {mine.size(), 0, theirs.holders(mine), 0};
       else s += overlaps(theirs, mine);
@@ -178,8 +178,8 @@ class aligned_cost {
   }
 
   // Copies of the source serve readers at their own coordinates alone.
-  constexpr intake overlaps(const parts& readers, const interval& mine) const {
-    intake s;
+  constexpr receive_count overlaps(const parts& readers, const interval& mine) const {
+    receive_count s;
     coordinates c = at_;
     for (const auto& near : readers.touching(mine))
       for (int k = near.first; k < near.last; ++k) {
@@ -196,8 +196,8 @@ class aligned_cost {
   }
 
   // What it has of that itself.
-  constexpr intake own(int d) const {
-    intake s{1, 0, 1, 0};
+  constexpr receive_count own(int d) const {
+    receive_count s{1, 0, 1, 0};
     for (const interval& needed : target_.held(d, at_))
       for (const interval& tile : source_.held(d, at_)) {
         const interval both = overlap(needed, tile);
@@ -214,8 +214,8 @@ class aligned_cost {
   int received_after_[max_dimensions]{};  // after how many axes of its group a dimension's factors are known
   int own_after_[max_dimensions]{};
   coordinates at_;
-  intake whole_ = intake::of(1);
-  intake sums_ = intake::of(1);
+  receive_count whole_ = receive_count::of(1);
+  receive_count sums_ = receive_count::of(1);
   front best_;
 };
 

@@ -12,12 +12,12 @@ namespace engine {
 
 /// One Move or Fold of a change.
 struct step {
-  map what = map::move;
+  map kind = map::move;
   layout from;
   layout to;
   combine with = combine::sum;
 
-  constexpr transfer plan() const { return {what, from, to}; }
+  constexpr transfer plan() const { return {kind, from, to}; }
 };
 
 }  // namespace engine
@@ -63,12 +63,12 @@ constexpr bool moves(const layout& from, const layout& to) {
 }
 
 // How the terms that end combine, and those that begin: a layout's terms all combine in one way.
-constexpr combine ending(const layout& from, const layout& to) {
+constexpr combine combine_of_ended(const layout& from, const layout& to) {
   for (int a = 0; a < from.placements.count; ++a)
     if (ends_terms(from, to, a)) return from.placements[a].with;
   return combine::sum;
 }
-constexpr combine beginning(const layout& from, const layout& to) { return ending(to, from); }
+constexpr combine combine_of_begun(const layout& from, const layout& to) { return combine_of_ended(to, from); }
 
 // Whether terms of `from` are added up at all, those of a window among them.
 constexpr bool some_end(const layout& from, const layout& to) {
@@ -81,7 +81,8 @@ constexpr bool some_end(const layout& from, const layout& to) {
 // One Fold does it: backwards it is one Move, what all use alike stays so, and terms end and begin in one way.
 constexpr bool folds(const layout& from, const layout& to) {
   if (!moves(cotangent(to), cotangent(from))) return false;
-  if (some_end(from, to) && some_end(to, from) && ending(from, to) != beginning(from, to)) return false;
+  if (some_end(from, to) && some_end(to, from) && combine_of_ended(from, to) != combine_of_begun(from, to))
+    return false;
   const bool aligned = from.mesh == to.mesh;
   for (const layout* x : {&from, &to})
     for (int a = 0; a < x->placements.count; ++a) {
@@ -231,13 +232,13 @@ constexpr change change_between(const layout& from, const layout& to) {
   const bool meets = aligned || engine::meet(from.mesh, to.mesh);
   if (!engine::ones_idle(from) || !engine::ones_idle(to) || meets != aligned)
     return change_between(engine::over(from, from.mesh), engine::over(to, meets ? from.mesh : to.mesh));
-  const combine with = detail::ending(from, to);
+  const combine with = detail::combine_of_ended(from, to);
   if (detail::moves(from, to)) {
     c.steps.push({engine::map::move, from, to, combine::sum});
     return c;
   }
   if (detail::folds(from, to)) {
-    c.steps.push({engine::map::fold, from, to, with != combine::sum ? with : detail::beginning(from, to)});
+    c.steps.push({engine::map::fold, from, to, with != combine::sum ? with : detail::combine_of_begun(from, to)});
     return c;
   }
   if (detail::makes_haloed_terms(from, to)) {
@@ -250,7 +251,7 @@ constexpr change change_between(const layout& from, const layout& to) {
   const layout two = detail::unspread(one, to);
   if (!engine::same(from, one)) c.steps.push({engine::map::fold, from, one, with});
   if (!engine::same(one, two)) c.steps.push({engine::map::move, one, two});
-  if (!engine::same(two, to)) c.steps.push({engine::map::fold, two, to, detail::beginning(from, to)});
+  if (!engine::same(two, to)) c.steps.push({engine::map::fold, two, to, detail::combine_of_begun(from, to)});
   return c;
 }
 

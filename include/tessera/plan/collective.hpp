@@ -60,8 +60,8 @@ constexpr collective collective_of(const transfer& given) {
   const auto bare = [](const layout& x) { return over(x, without_ones(x.mesh)); };
   const layout source = bare(given.source().of);
   const layout target = bare(given.target().of);
-  const bool folds = given.what() == map::fold;
-  const transfer plan{given.what(), folds ? cotangent(target) : source, folds ? cotangent(source) : target};
+  const bool folds = given.kind() == map::fold;
+  const transfer plan{given.kind(), folds ? cotangent(target) : source, folds ? cotangent(source) : target};
   if (!plan.aligned()) return collective::general;
   const layout& from = plan.source().of;
   const layout& to = plan.target().of;

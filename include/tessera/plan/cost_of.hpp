@@ -67,7 +67,7 @@ constexpr cost cost_of(const transfer& plan) {
     c.busiest = detail::larger(c.busiest, n.elements);
     c.busiest_messages = detail::larger(c.busiest_messages, n.messages);
   };
-  const auto& receivers = (plan.what() == map::move ? plan.target() : plan.source()).of.mesh;
+  const auto& receivers = (plan.kind() == map::move ? plan.target() : plan.source()).of.mesh;
   for (int i = 0; i < receivers.size(); ++i) add(receivers.rank(receivers.at(i)));
   const mesh_value& readers = plan.target().of.mesh;
   for (int i = 0; i < readers.size(); ++i)
@@ -82,12 +82,12 @@ constexpr index_t crossing(const transfer& plan, const text& axis) {
   const int a = from.find(axis);
   const int b = to.find(axis);
   index_t n = 0;
-  const auto& receivers = plan.what() == map::move ? to : from;
+  const auto& receivers = plan.kind() == map::move ? to : from;
   for (int i = 0; i < receivers.size(); ++i)
     plan.receives(receivers.rank(receivers.at(i)), [&](const message& m) {
       coordinates x;
       coordinates y;
-      const bool fold = plan.what() == map::fold;
+      const bool fold = plan.kind() == map::fold;
       if (!from.locate(fold ? m.to : m.from, x) || !to.locate(fold ? m.from : m.to, y)) return;
       if ((a < 0 ? 0 : x[a]) != (b < 0 ? 0 : y[b])) n += volume(m.where);
     });

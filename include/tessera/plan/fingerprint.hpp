@@ -50,7 +50,7 @@ class fingerprint {
 constexpr std::uint64_t fingerprint_of(const phase& p, element e) {
   fingerprint f;
   for (int i = 0; i < p.count; ++i)
-    f << static_cast<int>(p.steps[i].what) << p.steps[i].from << p.steps[i].to << static_cast<int>(p.steps[i].with);
+    f << static_cast<int>(p.steps[i].kind) << p.steps[i].from << p.steps[i].to << static_cast<int>(p.steps[i].with);
   f << static_cast<int>(e);
   return f.value();
 }

@@ -9,7 +9,7 @@ namespace tessera::engine::laws {
 constexpr bool delivers_once(const transfer& plan, int rank) {
   index_t arrived = 0;
   bool inside = true;
-  const bool move = plan.what() == map::move;
+  const bool move = plan.kind() == map::move;
   const holding target = plan.target().held_by(rank);
   const auto add = [&](const message& m) {
     arrived += volume(m.where);

@@ -22,7 +22,7 @@ namespace engine {
 /// Whether a Move leaves each worker one box of what it has, so that nothing moves and a view will do: axes keep their
 /// placements or give up copies. Asked of layouts alone, it holds on all workers or on none.
 constexpr bool narrows(const step& s) {
-  if (s.what != map::move || !(s.from.mesh == s.to.mesh)) return false;
+  if (s.kind != map::move || !(s.from.mesh == s.to.mesh)) return false;
   for (int a = 0; a < s.from.placements.count; ++a) {
     const axis_placement& was = s.from.placements[a];
     const axis_placement& is = s.to.placements[a];

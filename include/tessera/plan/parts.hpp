@@ -14,14 +14,14 @@ namespace tessera::engine {
 /// all in closed form (by bisection where the bounds are a list).
 struct parts {
   dimension of;
-  int place = 0;                         ///< which dimension of the layout
+  int dim_index = 0;                     ///< which dimension of the layout
   static_vector<int, max_axes> axes;     ///< which axes cut it, outermost first
   static_vector<int, max_axes> extents;  ///< and their extents
   /// into how many parts it is cut, one cut after the other: joined axes cut at once
   static_vector<int, max_axes> cuts;
 
   constexpr parts() = default;
-  constexpr parts(const layout& x, int dim) : of(x.dims[dim]), place(dim) {
+  constexpr parts(const layout& x, int dim) : of(x.dims[dim]), dim_index(dim) {
     const int levels = x.levels(dim);
     if (levels == 0) of.balance(1);
     for (int l = 0; l < levels; ++l) {
@@ -209,7 +209,7 @@ struct parts {
   }
 
   constexpr index_t bound(int k) const {
-    if (of.bounds == learned) stop(refusal{code::lengths_not_known, place});
+    if (of.bounds == learned) stop(refusal{code::lengths_not_known, dim_index});
     return of.bounds[k];
   }
 

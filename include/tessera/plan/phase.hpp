@@ -17,7 +17,7 @@ struct phase {
   constexpr bool is_product() const { return count == 2; }  ///< of a Fold and the Move of what it gave
   constexpr const layout& from() const { return steps[0].from; }
   constexpr const layout& to() const { return steps[count - 1].to; }
-  constexpr bool adds() const { return steps[0].what == engine::map::fold; }
+  constexpr bool adds() const { return steps[0].kind == engine::map::fold; }
   constexpr combine with() const { return steps[0].with; }
 };
 
@@ -33,42 +33,43 @@ class phase_plan {
       : first_(p.steps[0].plan()), then_(p.is_product() ? p.steps[1].plan() : transfer()), both_(p.is_product()) {}
 
   /// Who holds what before it, and after it.
-  constexpr const cutting& before() const { return first_.what() == map::fold ? first_.target() : first_.source(); }
+  constexpr const cutting& before() const { return first_.kind() == map::fold ? first_.target() : first_.source(); }
   constexpr const cutting& after() const {
-    return both_ ? then_.target() : first_.what() == map::fold ? first_.source() : first_.target();
+    return both_ ? then_.target() : first_.kind() == map::fold ? first_.source() : first_.target();
   }
 
   /// Whether one of its maps moves anything between workers.
   constexpr bool carries() const { return cost_of(first_).messages > 0 || (both_ && cost_of(then_).messages > 0); }
 
-  /// Calls take(message) for every box that arrives at a world rank. In a product of `phases_of`, the boxes of one
+  /// Calls visit(message) for every box that arrives at a world rank. In a product of `phases_of`, the boxes of one
   /// sender come as he sends them: by who has them in between.
-  template <class Take>
-  constexpr void receives(int rank, Take&& take) const {
-    if (!both_) return first_.receives(rank, take);
+  template <class Visit>
+  constexpr void receives(int rank, Visit&& visit) const {
+    if (!both_) return first_.receives(rank, visit);
     then_.receives(rank, [&](const message& moved) {
-      first_.receives(moved.from, [&](const message& term) { shared(term.from, rank, term.where, moved.where, take); });
+      first_.receives(moved.from,
+                      [&](const message& term) { shared(term.from, rank, term.where, moved.where, visit); });
     });
   }
 
-  /// Calls take(message) for every box that leaves a world rank.
-  template <class Take>
-  constexpr void sends(int rank, Take&& take) const {
-    if (!both_) return first_.sends(rank, take);
+  /// Calls visit(message) for every box that leaves a world rank.
+  template <class Visit>
+  constexpr void sends(int rank, Visit&& visit) const {
+    if (!both_) return first_.sends(rank, visit);
     first_.sends(rank, [&](const message& term) {
-      then_.sends(term.to, [&](const message& moved) { shared(rank, moved.to, term.where, moved.where, take); });
+      then_.sends(term.to, [&](const message& moved) { shared(rank, moved.to, term.where, moved.where, visit); });
     });
   }
 
  private:
-  template <class Take>
-  static constexpr void shared(int from, int to, const box& one, const box& other, Take& take) {
+  template <class Visit>
+  static constexpr void shared(int from, int to, const box& one, const box& other, Visit& visit) {
     message m{from, to, one};
     for (int d = 0; d < one.count; ++d) {
       m.where[d] = overlap(one[d], other[d]);
       if (m.where[d].empty()) return;
     }
-    take(m);
+    visit(m);
   }
 
   transfer first_;
@@ -99,7 +100,7 @@ constexpr index_t workers_adding(const layout& from, const layout& to) {
 
 // Whether a Fold and a Move only add up terms of two workers each, for both of them.
 constexpr bool adds_in_pairs(const step& fold, const step& move) {
-  if (fold.what != map::fold || move.what != map::move || workers_adding(fold.from, move.to) != 2) return false;
+  if (fold.kind != map::fold || move.kind != map::move || workers_adding(fold.from, move.to) != 2) return false;
   for (const dimension& d : move.to.dims)
     if (d.kind != cover::tiled) return false;
   layout terms = move.to;

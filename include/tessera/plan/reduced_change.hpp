@@ -44,12 +44,12 @@ constexpr reduced_change reduced(const layout& from, const layout& to) {
   reduced_change c;
   if (!(from.mesh == to.mesh) || from.dims.count != to.dims.count || detail::spreads(from, to)) return c;
   index_t times = 1;
-  signed char place[max_dimensions]{};
+  signed char renumbered[max_dimensions]{};
   for (int d = 0; d < from.dims.count; ++d) {
     dimension x = from.dims[d];
     dimension y = to.dims[d];
     if (x.extent == dynamic || x.extent != y.extent || x.bounds != nullptr || y.bounds != nullptr) return c;
-    place[d] = static_cast<signed char>(c.from.dims.count);
+    renumbered[d] = static_cast<signed char>(c.from.dims.count);
     if (from.levels(d) == 0 && to.levels(d) == 0 && x.kind == cover::tiled && y.kind == cover::tiled) {
       times = detail::capped_product(times, x.extent);
       continue;
@@ -64,7 +64,7 @@ constexpr reduced_change reduced(const layout& from, const layout& to) {
     c.from.mesh.axes.push(axis);
     for (const layout* x : {&from, &to}) {
       axis_placement r = x->placements[a];
-      if (r.kind == placement::cut) r.dimension = place[r.dimension];
+      if (r.kind == placement::cut) r.dimension = renumbered[r.dimension];
       (x == &from ? c.from : c.to).placements.push(r);
     }
   }

@@ -18,7 +18,7 @@ constexpr bool contiguous(const box& inner, const holding& storage) {
 /// Elements that a world rank packs and unpacks while a plan runs: those of boxes that are not contiguous in its
 /// storage.
 constexpr index_t staging(const transfer& plan, int rank) {
-  const bool fold = plan.what() == map::fold;
+  const bool fold = plan.kind() == map::fold;
   const holding in = (fold ? plan.target() : plan.source()).held_by(rank);
   const holding out = (fold ? plan.source() : plan.target()).held_by(rank);
   index_t n = 0;

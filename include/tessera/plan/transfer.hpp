@@ -28,10 +28,10 @@ struct message {
 class transfer {
  public:
   constexpr transfer() = default;
-  constexpr transfer(map what, const layout& from, const layout& to)
-      : what_(what),
-        source_(what == map::move ? from : cotangent(to)),
-        target_(what == map::move ? to : cotangent(from)),
+  constexpr transfer(map kind, const layout& from, const layout& to)
+      : kind_(kind),
+        source_(kind == map::move ? from : cotangent(to)),
+        target_(kind == map::move ? to : cotangent(from)),
         aligned_(source_.of.mesh == target_.of.mesh) {
     for (int a = 0; a < source_.of.mesh.axes.count; ++a) {
       const int b = target_.of.mesh.find(source_.of.mesh.axes[a].name);
@@ -40,23 +40,23 @@ class transfer {
     }
   }
 
-  constexpr map what() const { return what_; }
+  constexpr map kind() const { return kind_; }
   constexpr const cutting& source() const { return source_; }  ///< of the Move that is read, forwards or backwards
   constexpr const cutting& target() const { return target_; }
   constexpr bool aligned() const { return aligned_; }  ///< both sides lie on the same mesh
 
-  /// Calls take(message) for every box that arrives at a world rank, by coordinate of the sender.
-  template <class Take>
-  constexpr void receives(int rank, Take&& take) const {
-    if (what_ == map::move) pulls(rank, take);
-    else pushes(rank, [&](const message& m) { take(message{m.to, m.from, m.where}); });
+  /// Calls visit(message) for every box that arrives at a world rank, by coordinate of the sender.
+  template <class Visit>
+  constexpr void receives(int rank, Visit&& visit) const {
+    if (kind_ == map::move) pulls(rank, visit);
+    else pushes(rank, [&](const message& m) { visit(message{m.to, m.from, m.where}); });
   }
 
-  /// Calls take(message) for every box that leaves a world rank, by coordinate of the receiver.
-  template <class Take>
-  constexpr void sends(int rank, Take&& take) const {
-    if (what_ == map::move) pushes(rank, take);
-    else pulls(rank, [&](const message& m) { take(message{m.to, m.from, m.where}); });
+  /// Calls visit(message) for every box that leaves a world rank, by coordinate of the receiver.
+  template <class Visit>
+  constexpr void sends(int rank, Visit&& visit) const {
+    if (kind_ == map::move) pushes(rank, visit);
+    else pulls(rank, [&](const message& m) { visit(message{m.to, m.from, m.where}); });
   }
 
   /// The worker that a reader takes a tile from: itself, else the copy at its own coordinates, else copies take turns.
@@ -102,11 +102,11 @@ class transfer {
   }
 
   // Walks the product over dimensions of (part of `other`, overlap with `mine`): the one overlap computation.
-  template <class Take>
+  template <class Visit>
   static constexpr void overlaps(const cutting& mine, const coordinates& at, const cutting& other, int dim,
-                                 coordinates& found, box& where, Take& take) {
+                                 coordinates& found, box& where, Visit& visit) {
     if (dim == mine.dims.count) {
-      take(found, where);
+      visit(found, where);
       return;
     }
     for (const interval& wanted : mine.held(dim, at)) {
@@ -116,27 +116,27 @@ class transfer {
             where[dim] = overlap(wanted, theirs);
             if (where[dim].empty()) continue;
             other.dims[dim].locate(k, found);
-            overlaps(mine, at, other, dim + 1, found, where, take);
+            overlaps(mine, at, other, dim + 1, found, where, visit);
           }
     }
   }
 
   // What a reader needs: every overlap of its box with a tile, from the copy that serves it.
-  template <class Take>
-  constexpr void pulls(int rank, Take&& take) const {
+  template <class Visit>
+  constexpr void pulls(int rank, Visit&& visit) const {
     coordinates at;
     if (!target_.locate(rank, at)) return;
     coordinates tile;
     tile.resize(source_.of.mesh.axes.count);
     box where;
     where.resize(target_.dims.count);
-    auto each = [&](const coordinates& found, const box& b) { take(message{copy_for(rank, at, found), rank, b}); };
+    auto each = [&](const coordinates& found, const box& b) { visit(message{copy_for(rank, at, found), rank, b}); };
     overlaps(target_, at, source_, 0, tile, where, each);
   }
 
   // What a tile is needed for: every overlap with a reader's box, where this copy is the one that serves the reader.
-  template <class Take>
-  constexpr void pushes(int rank, Take&& take) const {
+  template <class Visit>
+  constexpr void pushes(int rank, Visit&& visit) const {
     coordinates at;
     if (!source_.locate(rank, at)) return;
     coordinates reader;
@@ -145,34 +145,34 @@ class transfer {
     where.resize(source_.dims.count);
     auto each = [&](const coordinates& found, const box& b) {
       coordinates who = found;
-      copies(0, rank, at, who, b, take);
+      copies(0, rank, at, who, b, visit);
     };
     overlaps(source_, at, target_, 0, reader, where, each);
   }
 
-  template <class Take>
-  constexpr void copies(int axis, int rank, const coordinates& at, coordinates& who, const box& b, Take& take) const {
+  template <class Visit>
+  constexpr void copies(int axis, int rank, const coordinates& at, coordinates& who, const box& b, Visit& visit) const {
     const layout& t = target_.of;
     if (axis == t.mesh.axes.count) {
       const int reader = t.mesh.rank(who);
-      if (copy_for(reader, who, at) == rank) take(message{rank, reader, b});
+      if (copy_for(reader, who, at) == rank) visit(message{rank, reader, b});
       return;
     }
     if (t.placements[axis].kind == placement::cut) {
-      copies(axis + 1, rank, at, who, b, take);
+      copies(axis + 1, rank, at, who, b, visit);
     } else if (t.placements[axis].kind == placement::on) {
       who[axis] = t.placements[axis].coordinate;
-      copies(axis + 1, rank, at, who, b, take);
+      copies(axis + 1, rank, at, who, b, visit);
     } else {
       const bool pinned = aligned_ && source_.of.placements[axis].kind != placement::cut &&
                           source_.of.placements[axis].kind != placement::on;
       const int first = pinned ? at[axis] : 0;
       const int last = pinned ? at[axis] + 1 : t.mesh.axes[axis].extent;
-      for (who[axis] = first; who[axis] < last; ++who[axis]) copies(axis + 1, rank, at, who, b, take);
+      for (who[axis] = first; who[axis] < last; ++who[axis]) copies(axis + 1, rank, at, who, b, visit);
     }
   }
 
-  map what_ = map::move;
+  map kind_ = map::move;
   cutting source_;
   cutting target_;
   bool aligned_ = true;

@@ -38,10 +38,10 @@ class local_operation {
   tensor<dyn> exchanging(const char* name, const exchange_values& between, const Compute& compute,
                          const call_site& at = {}) const {
     const team_handle& team = operands_[0]->team();
-    const scoped_context now(*team, {.what = name, .at = at});
-    std::vector<redistribution> ways;
-    for (const exchange_value& e : between) ways.push_back({team->place(e.from), team->place(e.to)});
-    return result(compute(bound_exchanges{team, where_, ways}));
+    const scoped_context now(*team, {.name = name, .at = at});
+    std::vector<redistribution> exchanges;
+    for (const exchange_value& e : between) exchanges.push_back({team->intern(e.from), team->intern(e.to)});
+    return result(compute(bound_exchanges{team, where_, exchanges}));
   }
 
  private:
@@ -77,11 +77,11 @@ inline tensor_value value_at_hand(const tensor<dyn>& x) { return {x.layout(), x.
 /// indices and masks, have any. Its gradient is LibTorch's, so it is made of differentiable functions of all operands,
 /// and does the same on every worker.
 template <class Compute, class... Operands>
-tensor<dyn> apply(const signature& what, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
+tensor<dyn> apply(const signature& op, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
   static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
   const engine::function_value gives =
-      engine::infer_own(what, detail::value_at_hand(first), detail::value_at_hand(rest)...);
-  return detail::local_operation(what.kind, gives, {&first, &rest...}, detail::number_of_type<Compute>())
+      engine::infer_own(op, detail::value_at_hand(first), detail::value_at_hand(rest)...);
+  return detail::local_operation(op.kind, gives, {&first, &rest...}, detail::number_of_type<Compute>())
       .run(compute, first.local(), rest.local()...);
 }
 

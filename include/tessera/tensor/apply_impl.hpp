@@ -45,7 +45,7 @@ TESSERA_INLINE tensor<dyn> local_operation::result(at::Tensor local) const {
   if (kind_ != linearity::additive && has_cotangent(gives_.element)) {
     std::vector<at::Tensor> boxes;
     for (const tensor<dyn>* x : operands_) boxes.push_back(x->local());
-    local = tied(local, boxes);
+    local = depends_on_all(local, boxes);
   }
   return tensor_of(first.team(), gives_.layout, gives_.element, local, lineage_);
 }

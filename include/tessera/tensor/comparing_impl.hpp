@@ -13,19 +13,19 @@ TESSERA_INLINE void compare_entry(const tensor<dyn>& x, const call_site& line, c
   crew& workers = team.crew_of(lies.mesh);
   if (!workers.takes_part() || !compares(team.checks, workers.entered.next(line))) return;
   const movement made(lies, lies);
-  call_context what{
-      .what = whole.defined() ? "taking a tensor" : "making a tensor", .moves = &made, .element = x.type()};
-  if (line.line > 0) what.at = line;
+  call_context context{
+      .name = whole.defined() ? "taking a tensor" : "making a tensor", .moves = &made, .element = x.type()};
+  if (line.line > 0) context.at = line;
   fingerprint f;
   f << lies << static_cast<int>(x.type()) << x.lineage();
   const bool copied = whole.defined() || has_copies(lies);
   const std::vector<std::uint64_t> hashes =
-      team.agree(workers, f.value(), copied ? content_hash(whole.defined() ? whole : x.local()) : 0, what);
-  if (!whole.defined()) return team.compare_copies(workers, lies, [&](std::size_t i) { return hashes[i]; }, what);
+      team.agree(workers, f.value(), copied ? content_hash(whole.defined() ? whole : x.local()) : 0, context);
+  if (!whole.defined()) return team.compare_copies(workers, lies, [&](std::size_t i) { return hashes[i]; }, context);
   for (std::size_t i = 1; i < hashes.size(); ++i)
     if (hashes[i] != hashes[0])
       workers.among().disagree(
-          error(refusal{code::wholes_differ, workers.ranks()[0], workers.ranks()[i]}, text_of(what)));
+          error(refusal{code::wholes_differ, workers.ranks()[0], workers.ranks()[i]}, text_of(context)));
 }
 
 /// A leaf of autograd's graph that a local operation took; nobody keeps it for that.
@@ -67,8 +67,8 @@ TESSERA_INLINE void compare_backward(const tensor<dyn>& loss, const call_site& l
   fingerprint from, of;
   from << loss.layout() << loss.lineage();
   for (const taken_leaf& one : leaves) of << one.lineage;
-  const call_context what{.what = "backward", .at = line};
-  const std::vector<std::uint64_t> lists = team.agree(workers, from.value(), of.value(), what);
+  const call_context context{.name = "backward", .at = line};
+  const std::vector<std::uint64_t> lists = team.agree(workers, from.value(), of.value(), context);
   for (const std::uint64_t one : lists)
     if (one != lists[0]) return;  // one of them took something for itself
   std::vector<std::uint64_t> mine;
@@ -80,7 +80,7 @@ TESSERA_INLINE void compare_backward(const tensor<dyn>& loss, const call_site& l
   const std::vector<std::uint64_t> theirs = team.collect(workers, mine, "comparing leaves");
   for (std::size_t k = 0; k < mine.size(); ++k)
     team.compare_copies(
-        workers, leaves[k].where->layout(), [&](std::size_t i) { return theirs[i * mine.size() + k]; }, what);
+        workers, leaves[k].where->layout(), [&](std::size_t i) { return theirs[i * mine.size() + k]; }, context);
 }
 
 }  // namespace tessera::detail

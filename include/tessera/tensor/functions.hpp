@@ -118,7 +118,7 @@ at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y);
 
 namespace engine {
 
-at::Tensor sum_of_products(const signature& what, at::TensorList x);
+at::Tensor sum_of_products(const signature& op, at::TensorList x);
 
 }  // namespace engine
 
@@ -202,8 +202,8 @@ std::uint64_t number_of_function(const F& f) {
 template <class F, class... Operands>
 tensor<dyn> run(const F& f, const Operands&... x) {
   const function_value gives = f.on(value_at_hand(x)...);
-  if constexpr (requires { f.what(x.layout()...); }) {
-    return local_operation(f.what(x.layout()...).kind, gives, {&x...}, number_of_function(f))
+  if constexpr (requires { f.signature_on(x.layout()...); }) {
+    return local_operation(f.signature_on(x.layout()...).kind, gives, {&x...}, number_of_function(f))
         .run(computing<F>{f}, x.local()...);
   } else {
     const local_operation here(linearity::nonlinear, gives, {&x...}, number_of_function(f));
@@ -217,8 +217,8 @@ tensor<dyn> run(const F& f, const Operands&... x) {
 
 namespace functions {
 
-/// The door of all functions: every call is this. It refuses while compiling what the function makes of operands that
-/// are typed; on `tensor<dyn>` the same refusals are thrown.
+/// The entry point of all functions: every call is this. It refuses while compiling what the function makes of operands
+/// that are typed; on `tensor<dyn>` the same refusals are thrown.
 template <class F, class... Operands>
   requires(kind_of<F> == kind::function && ((kind_of<Operands> != kind::flow) && ...))
 auto call(const F& f, const Operands&... x) {

@@ -135,10 +135,10 @@ TESSERA_INLINE at::Tensor compute(const matmul&, const at::Tensor& x, const at::
 
 namespace engine {
 
-TESSERA_INLINE at::Tensor sum_of_products(const signature& what, at::TensorList x) {
+TESSERA_INLINE at::Tensor sum_of_products(const signature& op, at::TensorList x) {
   std::string text;
-  for (const letters& l : what.operands) text.append(text.empty() ? "" : ",").append(l.begin(), l.end());
-  text.append("->").append(what.result.begin(), what.result.end());
+  for (const letters& l : op.operands) text.append(text.empty() ? "" : ",").append(l.begin(), l.end());
+  text.append("->").append(op.result.begin(), op.result.end());
   const at::ScalarType e = x[0].scalar_type();
   // LibTorch mixes narrow integers with their counts where it sums one operand alone.
   const at::ScalarType sums = at::isReducedFloatingType(e) ? at::kFloat : counted_in(x[0]);
@@ -154,7 +154,8 @@ TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tenso
   if (result.empty()) return tessera::detail::empty_result(result.held, {used}, x.scalar_type());
   const index_t lo = result.first(dim) - before;
   const interval reads{lo, lo + result.size(dim)},
-      has = tessera::engine::held_by(by.ways[0].to->layout(), by.team->rank())[dim][0], taken = overlap(reads, has);
+      has = tessera::engine::held_by(by.exchanges[0].to->layout(), by.team->rank())[dim][0],
+      taken = overlap(reads, has);
   padded_box around{{}, {}, n};
   around.before.resize(result.held.count);
   around.behind.resize(result.held.count);
@@ -182,7 +183,7 @@ inline at::Tensor summed(const bound_exchanges& by, std::size_t i, const at::Ten
 }
 inline at::Tensor extreme(const bound_exchanges& by, std::size_t i, const at::Tensor& x, at::IntArrayRef dims,
                           combine with) {
-  const box_vector& sizes = by.ways[i].from->extents();
+  const box_vector& sizes = by.exchanges[i].from->extents();
   return by.exchanged(most(x, dims, at::IntArrayRef(sizes.begin(), sizes.end()), with), i);
 }
 
@@ -190,15 +191,15 @@ TESSERA_INLINE at::Tensor compute_argument(const bound_exchanges& by, const at::
   const at::Tensor local = x.detach();
   const index_t dims[]{dim};
   const at::Tensor best = kept(extreme(by, 0, local, dims, largest ? combine::max : combine::min), dims);
-  std::vector<at::Tensor> places{at::empty({0}, local.options().dtype(at::kLong))};
+  std::vector<at::Tensor> positions{at::empty({0}, local.options().dtype(at::kLong))};
   for (const interval& i : by.boxes.operands[0].held[dim])
-    places.push_back(at::arange(i.lo, i.hi, places[0].options()));
+    positions.push_back(at::arange(i.lo, i.hi, positions[0].options()));
   std::vector<index_t> along(static_cast<std::size_t>(local.dim()), 1);
   along[static_cast<std::size_t>(dim)] = -1;
   at::Tensor hit = local == best;
   if (local.is_floating_point()) hit = hit.logical_or(at::isnan(best).logical_and(at::isnan(local)));
-  const at::Tensor nowhere = at::full({}, std::numeric_limits<index_t>::max(), places[0].options());
-  return extreme(by, 1, at::where(hit, at::cat(places).view(along), nowhere), dims, combine::min);
+  const at::Tensor nowhere = at::full({}, std::numeric_limits<index_t>::max(), positions[0].options());
+  return extreme(by, 1, at::where(hit, at::cat(positions).view(along), nowhere), dims, combine::min);
 }
 
 TESSERA_INLINE at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims,
@@ -236,7 +237,7 @@ TESSERA_INLINE at::Tensor compute_norm(const bound_exchanges& by, const at::Tens
 
 TESSERA_INLINE at::Tensor compute_softmax(const bound_exchanges& by, const at::Tensor& x, int dim, bool log) {
   const at::Tensor local = at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
-  if (by.ways[0].from == by.ways[0].to)
+  if (by.exchanges[0].from == by.exchanges[0].to)
     return (log ? at::log_softmax(local, dim) : at::softmax(local, dim)).to(x.scalar_type());
   const index_t dims[]{dim};
   const at::Tensor below = local - kept(extreme(by, 0, local.detach(), dims, combine::max), dims);

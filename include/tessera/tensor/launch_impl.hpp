@@ -55,7 +55,7 @@ TESSERA_INLINE int launch(int argc, char** argv, const launch_options& options, 
     try {
       settings.share(*team);
       program(team);
-      for (const std::function<void()>& end : carrier->endings) end();
+      for (const std::function<void()>& end : carrier->exit_hooks) end();
     } catch (const c10::Error& e) {  // says what is wrong, without the addresses that it was thrown from
       throw std::runtime_error(e.what_without_backtrace());
     }

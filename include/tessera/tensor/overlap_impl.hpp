@@ -18,7 +18,7 @@ class finish_backward final : public torch::autograd::Node {
     const change_call& forward = of_->call;
     const scoped_context here(*forward.team, forward.backward());
     const at::Tensor g = forward.gradient_of_result(gradients[0]);
-    started back = begin_change({forward.team, forward.change->adjoint(), g, forward.what.at}, g);
+    started back = begin_change({forward.team, forward.change->adjoint(), g, forward.context.at}, g);
     of_->back = std::move(back.change);
     return {back.token};
   }
@@ -57,7 +57,7 @@ inline started begin_change(change_call call, const at::Tensor& x) {
     begun->x = x;
     return b;
   }
-  begun->running.emplace(change, x, begun->call.what);
+  begun->running.emplace(change, x, begun->call.context);
   if (tracked) record(b.token, x, make_node<start_backward>(begun));
   return b;
 }
@@ -82,7 +82,7 @@ TESSERA_INLINE started begin(const running_verb& v, const tensor<dyn>& x, call_s
 
 TESSERA_INLINE awaited<tensor<dyn>> start(const layout& target, const tensor<dyn>& x, call_site at) {
   const auto change =
-      detail::bound_change_of(*x.team(), x.where(), x.team()->place(target), x.type(), x.team()->doing());
+      detail::bound_change_of(*x.team(), x.where(), x.team()->intern(target), x.type(), x.team()->doing());
   return awaited<tensor<dyn>>(detail::begin_change({x.team(), change, x.local(), at, x.lineage()}, x.local()));
 }
 

@@ -61,11 +61,11 @@ inline std::vector<double> orthogonal_whole(index_t rows, index_t columns, doubl
   const index_t length = tall ? rows : columns;
   const inversion normal(init::normal());
   std::vector<double> vectors(static_cast<std::size_t>(count * length));
-  const auto place = [&](index_t i, index_t k) { return tall ? k * columns + i : i * columns + k; };
+  const auto position = [&](index_t i, index_t k) { return tall ? k * columns + i : i * columns + k; };
   for (index_t i = 0; i < count; ++i)
     for (index_t k = 0; k < length; ++k)
       vectors[static_cast<std::size_t>(i * length + k)] =
-          normal(uniform_at(stream, static_cast<std::uint64_t>(place(i, k))));
+          normal(uniform_at(stream, static_cast<std::uint64_t>(position(i, k))));
   for (index_t i = 0; i < count; ++i) {
     double* v = &vectors[static_cast<std::size_t>(i * length)];
     const auto along = [&](const double* w) { return std::inner_product(v, v + length, w, 0.0); };
@@ -81,7 +81,7 @@ inline std::vector<double> orthogonal_whole(index_t rows, index_t columns, doubl
   std::vector<double> whole(vectors.size());
   for (index_t i = 0; i < count; ++i)
     for (index_t k = 0; k < length; ++k)
-      whole[static_cast<std::size_t>(place(i, k))] = gain * vectors[static_cast<std::size_t>(i * length + k)];
+      whole[static_cast<std::size_t>(position(i, k))] = gain * vectors[static_cast<std::size_t>(i * length + k)];
   return whole;
 }
 
@@ -219,18 +219,18 @@ TESSERA_INLINE drawn_numbers::drawn_numbers(const at::Tensor& key, const at::Ten
 /// is a sum over dimensions.
 TESSERA_INLINE at::Tensor drawn_numbers::on_device(const layout& x, int rank) const {
   const box_runs runs(x, rank);
-  at::Tensor places = at::add(there_, wrapped(step_of_draws));
+  at::Tensor positions = at::add(there_, wrapped(step_of_draws));
   for (int d = 0; d < runs.held().count; ++d) {
     std::vector<at::Tensor> parts;
     for (const interval& part : runs.held()[d])
-      parts.push_back(at::arange(part.lo, part.lo + part.size(), places.options()));
-    if (parts.empty()) parts.push_back(at::arange(0, 0, places.options()));
+      parts.push_back(at::arange(part.lo, part.lo + part.size(), positions.options()));
+    if (parts.empty()) parts.push_back(at::arange(0, 0, positions.options()));
     std::vector<index_t> sizes(static_cast<std::size_t>(runs.held().count), 1);
     const at::Tensor along = parts.size() == 1 ? parts[0] : at::cat(parts);
     sizes[static_cast<std::size_t>(d)] = along.numel();
-    places = places + along.mul_(wrapped(static_cast<std::uint64_t>(runs.behind(d)) * step_of_draws)).view(sizes);
+    positions = positions + along.mul_(wrapped(static_cast<std::uint64_t>(runs.behind(d)) * step_of_draws)).view(sizes);
   }
-  return at::bitwise_right_shift(mixed(places), 11).bitwise_and_(wrapped(~std::uint64_t{0} >> 11));
+  return at::bitwise_right_shift(mixed(positions), 11).bitwise_and_(wrapped(~std::uint64_t{0} >> 11));
 }
 
 TESSERA_INLINE at::Tensor drawn_numbers::uniform(const layout& x, int rank) const {

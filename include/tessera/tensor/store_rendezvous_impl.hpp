@@ -20,8 +20,8 @@ namespace tessera {
 namespace detail {
 
 inline std::string variable(const char* name, const char* otherwise) {
-  const char* const said = std::getenv(name);
-  return said == nullptr ? otherwise : said;
+  const char* const given = std::getenv(name);
+  return given == nullptr ? otherwise : given;
 }
 
 inline std::chrono::milliseconds left_until(std::chrono::steady_clock::time_point until) {
@@ -72,7 +72,7 @@ TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environmen
   static int launches = 0;
   const std::string job = detail::variable("TORCHELASTIC_RUN_ID", "job"),
                     attempt = detail::variable("TORCHELASTIC_RESTART_COUNT", "0");
-  const std::string place = fmt::format("tessera/{}/{}/{}/", job, attempt, launches++);
+  const std::string prefix = fmt::format("tessera/{}/{}/{}/", job, attempt, launches++);
   const auto until = detail::deadline_after(limit);
   std::vector<std::string> all;
   const auto fail = [&](const char* why) {
@@ -85,10 +85,10 @@ TESSERA_INLINE std::vector<std::string> store_rendezvous(const launch_environmen
   try {
     c10d::TCPStore& store = detail::store_of_process(started, until);
     store.setTimeout(detail::left_until(until));
-    store.set(place + std::to_string(started.rank), {mine.begin(), mine.end()});
+    store.set(prefix + std::to_string(started.rank), {mine.begin(), mine.end()});
     for (int r = 0; r < started.world; ++r) {
       store.setTimeout(detail::left_until(until));
-      const std::vector<std::uint8_t> text = store.get(place + std::to_string(r));
+      const std::vector<std::uint8_t> text = store.get(prefix + std::to_string(r));
       all.emplace_back(text.begin(), text.end());
     }
   } catch (const c10::Error& e) {

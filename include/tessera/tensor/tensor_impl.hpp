@@ -44,7 +44,7 @@ TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, shared_layout_hand
 }
 TESSERA_INLINE tensor<dyn> tensor_of(const team_handle& team, const layout& x, element e, at::Tensor local,
                                      std::uint64_t lineage) {
-  shared_layout_handle where = team->place(x);
+  shared_layout_handle where = team->intern(x);
   check_local(local, *where, e, *team);
   return tensor_of(team, std::move(where), std::move(local), lineage);
 }
@@ -61,8 +61,8 @@ TESSERA_INLINE void agree_on_layout(const tensor<dyn>& x) {
   fingerprint f;
   f << lies;
   const movement made(lies, lies);
-  const call_context what{.what = "making a tensor", .moves = &made, .element = x.type()};
-  if (x.team()->inside()) x.team()->agree(f.value(), what.what, [&] { return text_of(what); });
+  const call_context context{.name = "making a tensor", .moves = &made, .element = x.type()};
+  if (x.team()->inside()) x.team()->agree(f.value(), context.name, [&] { return text_of(context); });
 }
 
 TESSERA_INLINE refusal check_fits(const tensor_value& given, tensor_value typed) {
@@ -100,7 +100,7 @@ TESSERA_INLINE at::Tensor full_tensor(const tensor<dyn>& x, call_site at) {
     whole.dims.push(uncut);
   }
   const at::NoGradGuard no_record;
-  const engine::scoped_context now(team, {.why = purpose::state, .what = "gathering a global tensor", .at = at});
+  const engine::scoped_context now(team, {.why = purpose::state, .name = "gathering a global tensor", .at = at});
   const at::Tensor all = engine::change_layout(x.team(), x.layout(), whole, x.local().detach(), at);
   if (!team.inside()) throw error(refusal{code::holds_nothing, team.rank()}, text_of(team.doing()));
   return detail::in_own_memory(all, x.local());

@@ -66,7 +66,7 @@ tensor<dyn> carry(const running_verb& v, const tensor<dyn>& x, call_site at);
 
 namespace functions {
 
-/// The door for tensors.
+/// The entry point for tensors.
 template <verb Verb, class Q, class X>
   requires(kind_of<X> != kind::flow)
 auto lead(const change_to<Verb, Q>&, const X& x, call_site at) {

@@ -42,7 +42,7 @@ TESSERA_INLINE const std::shared_ptr<bound_change>& change_of(const running_verb
   team_state& team = *x.team();
   std::shared_ptr<bound_change>& last = team.kept<change_cache>().of_verb(v.number);
   if (last && last->from() == x.where() && last->serves(team.doing())) return last;
-  const shared_layout_handle there = team.place(target_of(v.target.layout, x));
+  const shared_layout_handle there = team.intern(target_of(v.target.layout, x));
   const std::shared_ptr<bound_change> fresh = bound_change_of(team, x.where(), there, v.target.element, team.doing());
   return team.kept<change_cache>().of_verb(v.number) = fresh;
 }
@@ -54,7 +54,7 @@ TESSERA_INLINE tensor<dyn> carry(const running_verb& v, const tensor<dyn>& x, ca
 }  // namespace detail
 
 TESSERA_INLINE tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at) {
-  const engine::shared_layout_handle there = x.team()->place(target);
+  const engine::shared_layout_handle there = x.team()->intern(target);
   const std::shared_ptr<engine::bound_change> change =
       detail::bound_change_of(*x.team(), x.where(), there, x.type(), x.team()->doing());
   return detail::carry(change, x, at);

@@ -102,7 +102,7 @@ concept Axis = kind_of<A> == kind::axis;
 namespace detail {
 
 template <kind Of, class... Axes>
-constexpr refusal check_axes(int place = 0);
+constexpr refusal check_axes(int argument = 0);
 
 // What an axis is made of: the factors of a product, and what a mesh gives another extent.
 template <class A>
@@ -118,8 +118,8 @@ constexpr refusal check_axis() {
 /// Refuses what is no axis among these arguments of an `Of`, products and extents that are made of something else
 /// included.
 template <kind Of, class... Axes>
-constexpr refusal check_axes(int place) {
-  refusal why = check_kinds<Of, kind::axis, Axes...>(place);
+constexpr refusal check_axes(int argument) {
+  refusal why = check_kinds<Of, kind::axis, Axes...>(argument);
   if (why.ok()) static_cast<void>(((why = check_axis<Axes>()).ok() && ...));
   return why;
 }

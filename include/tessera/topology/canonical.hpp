@@ -51,9 +51,9 @@ auto cutters(axes_are<Done...> done, axes_are<Group...>) {
     return done;
   } else {
     constexpr int a = Source::value.cutter(Dim, Level);
-    using group = axes_are<axis_type_at<M, a>, Group...>;
-    if constexpr (Source::value.placements[a].joined) return cutters<M, Source, Dim, Level - 1>(done, group{});
-    else return cutters<M, Source, Dim, Level - 1>(axes_are<one_axis<group>, Done...>{}, axes_are<>{});
+    using joined_axes = axes_are<axis_type_at<M, a>, Group...>;
+    if constexpr (Source::value.placements[a].joined) return cutters<M, Source, Dim, Level - 1>(done, joined_axes{});
+    else return cutters<M, Source, Dim, Level - 1>(axes_are<one_axis<joined_axes>, Done...>{}, axes_are<>{});
   }
 }
 

@@ -15,7 +15,7 @@ constexpr int tag_place(const text& tag) {
     if (tag.size > 0 && *tags[i] == tag) return i;
   return -1;
 }
-template <int Place, class... Dims>
+template <int Index, class... Dims>
 struct dim_at {
   using type = dyn;
 };
@@ -23,16 +23,16 @@ template <class D, class... Dims>
 struct dim_at<0, D, Dims...> {
   using type = D;
 };
-template <int Place, class D, class... Dims>
-  requires(Place > 0)
-struct dim_at<Place, D, Dims...> : dim_at<Place - 1, Dims...> {};
+template <int Index, class D, class... Dims>
+  requires(Index > 0)
+struct dim_at<Index, D, Dims...> : dim_at<Index - 1, Dims...> {};
 
-template <index_t Extent, int Place, class... Dims>
+template <index_t Extent, int Index, class... Dims>
 struct dim_named {
   using type = dim<Extent>;
 };
-template <int Place, class... Dims>
-struct dim_named<dynamic, Place, Dims...> : dim_at<Place, Dims...> {};
+template <int Index, class... Dims>
+struct dim_named<dynamic, Index, Dims...> : dim_at<Index, Dims...> {};
 
 // The shape type that a layout value names: tags of `S` stay, other dynamic extents are `dyn`.
 template <class S, class Source, class Dims>

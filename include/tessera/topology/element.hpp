@@ -76,9 +76,9 @@ constexpr index_t bytes_of_type() {
 // The place of a type in the list, or its length.
 template <class T, class... Known>
 constexpr int place_in(type_list<Known...>) {
-  int place = 0;
-  static_cast<void>(((std::is_same_v<T, Known> || (++place, false)) || ...));
-  return place;
+  int index = 0;
+  static_cast<void>(((std::is_same_v<T, Known> || (++index, false)) || ...));
+  return index;
 }
 
 // Whether a tensor can hold this type; tensor types ask.
@@ -127,9 +127,9 @@ auto type_at(type_list<First, Rest...>) {
 }
 
 template <class... T>
-constexpr index_t bytes_at(int place, type_list<T...>) {
+constexpr index_t bytes_at(int index, type_list<T...>) {
   constexpr index_t bytes[]{sizeof(T)...};
-  return bytes[place];
+  return bytes[index];
 }
 
 }  // namespace detail

@@ -84,25 +84,25 @@ namespace detail {
 // The coordinates `steps` further along axes that act as one, the last one fastest; false beyond the ends unless
 // `ring`.
 constexpr bool walk(const mesh_value& mesh, const group& axes, int steps, bool ring, coordinates& at) {
-  index_t place = 0;
+  index_t number = 0;
   index_t extent = 1;
   for (int a : axes) {
-    place = place * mesh.axes[a].extent + at[a];
+    number = number * mesh.axes[a].extent + at[a];
     extent *= mesh.axes[a].extent;
   }
-  place += steps;
-  if (ring) place = modulo(place, extent);
-  if (place < 0 || place >= extent) return false;
+  number += steps;
+  if (ring) number = modulo(number, extent);
+  if (number < 0 || number >= extent) return false;
   for (int i = axes.count - 1; i >= 0; --i) {
-    at[axes[i]] = static_cast<int>(place % mesh.axes[axes[i]].extent);
-    place /= mesh.axes[axes[i]].extent;
+    at[axes[i]] = static_cast<int>(number % mesh.axes[axes[i]].extent);
+    number /= mesh.axes[axes[i]].extent;
   }
   return true;
 }
 
 // The places of an axis, or of a product's factors in their order; an axis that the mesh lacks is left out.
 template <class A>
-constexpr group places_of(const mesh_value& mesh) {
+constexpr group indices_of(const mesh_value& mesh) {
   group g;
   const auto add = [&](int a) {
     if (a >= 0) g.push(a);
@@ -123,9 +123,9 @@ template <class A>
 constexpr int coordinate_along(const mesh_value& mesh, const coordinates& at) {
   using verdict = verdict_of<detail::axes_check<kind::call, A>>;
   verdict::template refuse<verdict>();
-  int place = 0;
-  for (int a : detail::places_of<A>(mesh)) place = place * mesh.axes[a].extent + at[a];
-  return place;
+  int number = 0;
+  for (int a : detail::indices_of<A>(mesh)) number = number * mesh.axes[a].extent + at[a];
+  return number;
 }
 
 }  // namespace engine
@@ -137,7 +137,7 @@ template <class A>
 constexpr int neighbour(const mesh_value& mesh, coordinates at, int steps) {
   using verdict = engine::verdict_of<detail::axes_check<kind::call, A>>;
   verdict::template refuse<verdict>();
-  return detail::walk(mesh, detail::places_of<A>(mesh), steps, false, at) ? mesh.rank(at) : -1;
+  return detail::walk(mesh, detail::indices_of<A>(mesh), steps, false, at) ? mesh.rank(at) : -1;
 }
 
 /// The same on a ring: after the last coordinate comes the first.
@@ -145,7 +145,7 @@ template <class A>
 constexpr int neighbour_on_ring(const mesh_value& mesh, coordinates at, int steps) {
   using verdict = engine::verdict_of<detail::axes_check<kind::call, A>>;
   verdict::template refuse<verdict>();
-  detail::walk(mesh, detail::places_of<A>(mesh), steps, true, at);
+  detail::walk(mesh, detail::indices_of<A>(mesh), steps, true, at);
   return mesh.rank(at);
 }
 

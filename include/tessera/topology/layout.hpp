@@ -167,13 +167,13 @@ struct layout {
   }
 
   /// Gives an axis a placement; the axes that cut its dimension inside it move up one level, explicit parts go.
-  constexpr void set_placement(int axis, axis_placement what) {
+  constexpr void set_placement(int axis, axis_placement to) {
     if (placements[axis].kind == placement::cut) {
       dimension& d = dims[placements[axis].dimension];
       d.balance(d.grain());
     }
     release(axis);
-    placements[axis] = what;
+    placements[axis] = to;
   }
 
   /// The same, holding along a dimension that is cut what balanced outputs of a kernel need.

@@ -65,10 +65,10 @@ constexpr void cut_by(draft& x, index_t grain) {
 
 // An axis, all factors of a product, or all axes of a group (`along<…>`, `except<…>`) get a placement.
 template <class... Axes>
-constexpr void set_placement(draft& x, axis_placement what) {
+constexpr void set_placement(draft& x, axis_placement to) {
   [[maybe_unused]] const auto one = [&](const text& name, index_t extent) {
     const int a = x.claim(name, extent);
-    if (a >= 0) x.value.placements[a] = what;
+    if (a >= 0) x.value.placements[a] = to;
   };
   [[maybe_unused]] const auto each = [&]<class A>(std::type_identity<A>) {
     if constexpr (kind_of<A> == kind::group) {
@@ -171,11 +171,11 @@ struct entry<pending<Cover, Outputs, A, B, B2, C, E, L, H>>
 template <class... Given>
 constexpr refusal check_placement(int combines = 0) {
   refusal why;
-  int place = 0;
+  int argument = 0;
   [[maybe_unused]] const auto one = [&]<class A>(std::type_identity<A>) {
     if constexpr (kind_of<A> == kind::group) why = group_names<A>::value;
-    else if (kind_of<A> != kind::combine || --combines < 0) why = check_axes<kind::placement, A>(place);
-    ++place;
+    else if (kind_of<A> != kind::combine || --combines < 0) why = check_axes<kind::placement, A>(argument);
+    ++argument;
     return why.ok();
   };
   static_cast<void>((one(std::type_identity<Given>{}) && ...));
@@ -204,17 +204,17 @@ struct entry<on<Axis, Coordinate>> {
     set_placement<Axis>(x, held_on(0));
     if (!x.why.ok()) return;
     [&x]<class... Factors>(axes_are<Factors...>) {
-      const int places[]{x.value.mesh.find(short_name_of<bare_axis<Factors>>())...};
+      const int axes[]{x.value.mesh.find(short_name_of<bare_axis<Factors>>())...};
       int left = Coordinate;  // row-major over the factors, the last one fastest
       int all = 1;
       for (int i = static_cast<int>(sizeof...(Factors)) - 1; i >= 0; --i) {
-        const int extent = x.value.mesh.axes[places[i]].extent;
-        x.value.placements[places[i]].coordinate = left % extent;
+        const int extent = x.value.mesh.axes[axes[i]].extent;
+        x.value.placements[axes[i]].coordinate = left % extent;
         left /= extent;
         all *= extent;
       }
       if (Coordinate < 0 || Coordinate >= all)
-        x.why = refusal{code::coordinate_outside_axis, x.value.mesh.axes[places[0]].name, all, Coordinate};
+        x.why = refusal{code::coordinate_outside_axis, x.value.mesh.axes[axes[0]].name, all, Coordinate};
     }(typename factors<Axis>::type{});
   }
 };
@@ -226,11 +226,11 @@ inline constexpr bool is_cover = kind_of<E> == kind::cover || kind_of<E> == kind
 template <class M, class... Entries>
 constexpr refusal check_partition() {
   refusal why = check_kinds<kind::partition, kind::mesh, M>();
-  int place = 1;
+  int argument = 1;
   [[maybe_unused]] const auto one = [&]<class E>(std::type_identity<E>) {
     if constexpr (is_cover<E> || kind_of<E> == kind::placement) why = entry<E>::kinds();
-    else why = check_kinds<kind::partition, kind::cover, E>(place);
-    ++place;
+    else why = check_kinds<kind::partition, kind::cover, E>(argument);
+    ++argument;
     return why.ok();
   };
   static_cast<void>(why.ok() && (one(std::type_identity<Entries>{}) && ...));

@@ -128,7 +128,7 @@ struct described<tensor<refused_partition, S, E>> {
   };
   using verdict = refused_before;
 };
-// What a refused operation or network gives; every door takes it without another error.
+// What a refused operation or network gives; every entry point takes it without another error.
 template <class Element = float>
 using refused_tensor = tensor<refused_partition, shape<>, Element>;
 template <class Like>
@@ -146,10 +146,10 @@ namespace detail {
 template <class T>
 using as_tensor = std::conditional_t<TensorType<T>, T, tensor<refused_partition, shape<>>>;
 
-template <kind Of, int Place, class T>
+template <kind Of, int Argument, class T>
 struct tensor_check {
   static constexpr refusal value =
-      first_of(check_kinds<Of, kind::tensor, T>(Place), described<as_tensor<T>>::verdict_source::value);
+      first_of(check_kinds<Of, kind::tensor, T>(Argument), described<as_tensor<T>>::verdict_source::value);
 };
 
 // A tensor type that is accepted, with its value.

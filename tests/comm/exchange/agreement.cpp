@@ -40,7 +40,7 @@ TEMPLATE_TEST_CASE(
   const auto all = in_world<TestType>(3, [](const std::shared_ptr<transport>& carrier) {
     team_state team(carrier, line(3));
     const bool odd = carrier->rank() == 2;
-    const call_context what{.what = odd ? "linear" : nullptr, .at = {"deep/in/train.cpp", odd ? 12 : 7}};
+    const call_context what{.name = odd ? "linear" : nullptr, .at = {"deep/in/train.cpp", odd ? 12 : 7}};
     bind_exchange(*carrier, gathering(3, odd ? 50 : 33), element::float64, what);
     return true;
   });

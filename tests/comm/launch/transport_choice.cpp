@@ -17,7 +17,7 @@ TEST_CASE("what connects workers follows from how they were started and what the
       const auto named = [&](const auto& one) { return one.first == asked; };
       const auto found = std::find_if(transport_names.begin(), transport_names.end(), named);
       for (const auto& [name, choice] : transport_names)
-        if (choice == transport_of(e, found->second, has)) return name;
+        if (choice == transport_of(e, found->second, has)) return std::string(name);
     } catch (const error& why) {
       return std::string(why.code());
     }

@@ -27,18 +27,18 @@ struct counted_pages final : page_source {
   std::size_t total = 0;
   std::size_t most = ~std::size_t{0};
 
-  std::byte* take(std::size_t bytes) override {
+  std::byte* allocate(std::size_t bytes) override {
     if (total + bytes > most) return nullptr;
     total += bytes;
-    std::byte* const pages = real.take(bytes);
+    std::byte* const pages = real.allocate(bytes);
     given[pages] = bytes;
     return pages;
   }
-  void give_back(std::byte* pages, std::size_t bytes) override {
+  void deallocate(std::byte* pages, std::size_t bytes) override {
     if (given.at(pages) != bytes) throw std::logic_error("another number of pages comes back");
     given.erase(pages);
     total -= bytes;
-    real.give_back(pages, bytes);
+    real.deallocate(pages, bytes);
   }
 };
 
@@ -59,7 +59,7 @@ struct filled {
   unsigned char with;
 
   filled(block_cache& cache, std::size_t n, std::size_t number)
-      : at(static_cast<unsigned char*>(cache.take(n))), bytes(n), with(static_cast<unsigned char>(number)) {
+      : at(static_cast<unsigned char*>(cache.allocate(n))), bytes(n), with(static_cast<unsigned char>(number)) {
     std::memset(at, with, n);
   }
   bool intact() const {
@@ -88,8 +88,8 @@ TEST_CASE("blocks in use are apart, aligned, and go back to the source", "[runti
   counted_pages pages;
   {
     block_cache cache(pages);
-    CHECK(cache.take(0) == nullptr);
-    block_cache::give_back(nullptr);
+    CHECK(cache.allocate(0) == nullptr);
+    block_cache::deallocate(nullptr);
     std::vector<filled> held;
     std::size_t number = 0;
     for (int round = 0; round < 3; ++round) {
@@ -100,18 +100,18 @@ TEST_CASE("blocks in use are apart, aligned, and go back to the source", "[runti
       CHECK(well);
       std::vector<filled> left;  // every other one goes
       for (std::size_t i = 0; i < held.size(); ++i)
-        if (i % 2 == 0) block_cache::give_back(held[i].at);
+        if (i % 2 == 0) block_cache::deallocate(held[i].at);
         else left.push_back(held[i]);
       held = left;
     }
     CHECK(cache.use().held == pages.total);
     CHECK(cache.use().in_use <= pages.total);
-    for (const filled& b : held) block_cache::give_back(b.at);
+    for (const filled& b : held) block_cache::deallocate(b.at);
     CHECK(cache.use().in_use == 0);
     CHECK(cache.use().held > 0);
     cache.trim();
     CHECK(cache.use().held == 0);
-    block_cache::give_back(cache.take(5));
+    block_cache::deallocate(cache.allocate(5));
   }
   CHECK(pages.given.empty());
 }
@@ -119,19 +119,19 @@ TEST_CASE("blocks in use are apart, aligned, and go back to the source", "[runti
 TEST_CASE("what is asked for again is there, and a little larger will do", "[runtime]") {
   counted_pages pages;
   block_cache cache(pages);
-  void* const first = cache.take(10 * MiB);
-  block_cache::give_back(first);
-  CHECK(cache.take(10 * MiB) == first);
-  block_cache::give_back(first);
-  CHECK(cache.take(6 * MiB) == first);
+  void* const first = cache.allocate(10 * MiB);
+  block_cache::deallocate(first);
+  CHECK(cache.allocate(10 * MiB) == first);
+  block_cache::deallocate(first);
+  CHECK(cache.allocate(6 * MiB) == first);
   CHECK(cache.use().in_use == 6 * MiB);
   CHECK(cache.use().peak == 10 * MiB);
-  block_cache::give_back(first);
-  void* const small = cache.take(5 * MiB);
+  block_cache::deallocate(first);
+  void* const small = cache.allocate(5 * MiB);
   CHECK(small != first);  // it would be twice as large
   CHECK(cache.use().hits == 2);
   CHECK(cache.use().misses == 2);
-  block_cache::give_back(small);
+  block_cache::deallocate(small);
   cache.restart_peak();
   CHECK(cache.use().peak == 0);
 }
@@ -143,7 +143,7 @@ TEST_CASE("small blocks of one size share pages, and those of another size take 
     std::vector<filled> all;
     for (std::size_t i = 0; i < 3000; ++i) all.emplace_back(cache, bytes, i);
     CHECK(std::all_of(all.begin(), all.end(), [](const filled& b) { return b.intact(); }));
-    for (const filled& b : all) block_cache::give_back(b.at);
+    for (const filled& b : all) block_cache::deallocate(b.at);
   };
   take_and_give(1000);
   const std::size_t once = pages.total;
@@ -158,7 +158,7 @@ TEST_CASE("what lies free stays in proportion to what was in use", "[runtime]") 
   std::size_t most = 0;
   std::size_t all = 0;
   for (std::size_t n = MiB; n <= 128 * MiB; n += n / 4) {  // each too large for what is there, one at a time
-    block_cache::give_back(cache.take(n));
+    block_cache::deallocate(cache.allocate(n));
     most = std::max(most, pages.total);
     all += n;
   }
@@ -176,9 +176,9 @@ TEST_CASE("threads that take and give back in turns each have their own memory a
     const auto work = [&](std::size_t me) {
       for (std::size_t turn = 0; turn < 20; ++turn) {
         if (turn % 2 == me) {
-          void* const block = cache.take(bytes);
+          void* const block = cache.allocate(bytes);
           had[me].insert(block);
-          block_cache::give_back(block);
+          block_cache::deallocate(block);
         }
         together.arrive_and_wait();
       }
@@ -200,22 +200,22 @@ TEST_CASE(
   counted_pages pages;
   block_cache cache(pages);
   const auto elsewhere = [](auto&& f) { std::thread(f).join(); };
-  void* const first = cache.take(100 * MiB);
-  elsewhere([&] { block_cache::give_back(first); });
-  CHECK(cache.take(100 * MiB) == first);
-  block_cache::give_back(first);
-  elsewhere([&] { block_cache::give_back(cache.take(100 * MiB)); });
+  void* const first = cache.allocate(100 * MiB);
+  elsewhere([&] { block_cache::deallocate(first); });
+  CHECK(cache.allocate(100 * MiB) == first);
+  block_cache::deallocate(first);
+  elsewhere([&] { block_cache::deallocate(cache.allocate(100 * MiB)); });
   CHECK(cache.use().misses == 2);
   CHECK(cache.use().moved == 0);
   elsewhere([&] {  // what is held is twice the peak: a third one would be too much
-    void* const moved = cache.take(100 * MiB);
+    void* const moved = cache.allocate(100 * MiB);
     CHECK(moved == first);  // which was idle longest
-    block_cache::give_back(moved);
+    block_cache::deallocate(moved);
   });
   CHECK(cache.use().misses == 2);
   CHECK(cache.use().moved == 1);
   cache.limit(150 * MiB);
-  block_cache::give_back(cache.take(100 * MiB));
+  block_cache::deallocate(cache.allocate(100 * MiB));
   CHECK(cache.use().misses == 2);
   CHECK(pages.total <= 150 * MiB);
 }
@@ -224,20 +224,20 @@ TEST_CASE("a cap is kept, free blocks go first, and a source without pages is to
   counted_pages pages;
   block_cache cache(pages);
   cache.limit(21 * MiB);
-  block_cache::give_back(cache.take(12 * MiB));
-  void* const other = cache.take(18 * MiB);  // the 12 MiB had to go
+  block_cache::deallocate(cache.allocate(12 * MiB));
+  void* const other = cache.allocate(18 * MiB);  // the 12 MiB had to go
   CHECK(pages.total <= 21 * MiB);
-  CHECK(code_of([&] { cache.take(4 * MiB); }) == "tessera.memory.cap");
-  CHECK(code_of([&] { cache.take(~std::size_t{0} >> 1); }) == "tessera.memory.full");
+  CHECK(code_of([&] { cache.allocate(4 * MiB); }) == "tessera.memory.cap");
+  CHECK(code_of([&] { cache.allocate(~std::size_t{0} >> 1); }) == "tessera.memory.full");
   CHECK(cache.use().in_use == size_class::of(18 * MiB).bytes());
   cache.limit(64 * MiB);
-  void* const more = cache.take(4 * MiB);
-  block_cache::give_back(other);
-  block_cache::give_back(more);
+  void* const more = cache.allocate(4 * MiB);
+  block_cache::deallocate(other);
+  block_cache::deallocate(more);
   pages.most = 30 * MiB;
-  void* const last = cache.take(24 * MiB);  // after everything else went back
-  CHECK(code_of([&] { cache.take(24 * MiB); }) == "tessera.memory.full");
-  block_cache::give_back(last);
+  void* const last = cache.allocate(24 * MiB);  // after everything else went back
+  CHECK(code_of([&] { cache.allocate(24 * MiB); }) == "tessera.memory.full");
+  block_cache::deallocate(last);
   cache.limit(1);
   CHECK(pages.total == 0);
 }
@@ -254,21 +254,21 @@ TEST_CASE("what lies in a heap is seen through its file, and nothing of what was
   ::close(file);
   REQUIRE(static_cast<const void*>(seen) != MAP_FAILED);
   CHECK(std::memcmp(seen, &card.mark, sizeof card.mark) == 0);
-  std::byte* const first = heap.take(MiB);
-  std::byte* const second = heap.take(MiB);
-  std::byte* const third = heap.take(MiB);
-  CHECK(heap.take(MiB) == nullptr);  // the first page is the mark's
+  std::byte* const first = heap.allocate(MiB);
+  std::byte* const second = heap.allocate(MiB);
+  std::byte* const third = heap.allocate(MiB);
+  CHECK(heap.allocate(MiB) == nullptr);  // the first page is the mark's
   CHECK(heap.holds(third));
   CHECK(!heap.holds(reinterpret_cast<const std::byte*>(&heap)));
   std::memset(second, 7, MiB);
   CHECK(seen[heap.offset_of(second) + MiB - 1] == 7);
-  heap.give_back(second, MiB);
+  heap.deallocate(second, MiB);
   CHECK(seen[heap.offset_of(second) + MiB - 1] == 0);
-  heap.give_back(first, MiB);
-  heap.give_back(third, MiB);  // three that are one again
-  std::byte* const all = heap.take(4 * MiB - page_source::page);
+  heap.deallocate(first, MiB);
+  heap.deallocate(third, MiB);  // three that are one again
+  std::byte* const all = heap.allocate(4 * MiB - page_source::page);
   CHECK(all == first);
-  heap.give_back(all, 4 * MiB - page_source::page);
+  heap.deallocate(all, 4 * MiB - page_source::page);
   munmap(const_cast<char*>(seen), card.bytes);
 }
 
@@ -306,7 +306,7 @@ TEST_CASE("threads give back one another's blocks", "[runtime]") {
       }
       for (const filled& b : others) {
         if (!b.intact()) well = false;
-        block_cache::give_back(b.at);
+        block_cache::deallocate(b.at);
       }
       if (i % 500 == 0) cache.trim();
     }
@@ -314,7 +314,7 @@ TEST_CASE("threads give back one another's blocks", "[runtime]") {
   std::vector<std::thread> threads;
   for (std::size_t t = 0; t < 4; ++t) threads.emplace_back(work, t);
   for (auto& t : threads) t.join();
-  for (const filled& b : table) block_cache::give_back(b.at);
+  for (const filled& b : table) block_cache::deallocate(b.at);
   CHECK(well);
   const memory_use now = cache.use();
   CHECK(now.in_use == 0);

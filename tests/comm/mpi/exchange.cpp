@@ -114,7 +114,7 @@ TEST_CASE("processes of one node see one another's memory, and of two nodes not"
     const mpi_transport carrier(ranks, options);
     bool right = true;
     for (int r = 0; r < ranks.size(); ++r)
-      if (r != ranks.rank()) right = right && carrier.near(r) == wanted(r);
+      if (r != ranks.rank()) right = right && carrier.same_node(r) == wanted(r);
     return everywhere(ranks, right);
   };
   shared_heap none;  // that was not opened, on the last one

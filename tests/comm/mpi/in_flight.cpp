@@ -67,7 +67,7 @@ std::string late_at_times(transport& c) {
         x.fill_(i);
         e->start(numbers_of(x), numbers_of(y)).finish();
         x.fill_(-1);
-        const double wanted = s.what == map::fold ? i * c.size() : i;
+        const double wanted = s.kind == map::fold ? i * c.size() : i;
         if (wrong.empty() && !at::equal(y, at::full_like(y, wanted)))
           wrong += fmt::format("call {} of {} numbers brought {}; ", i, n, y.max().item<double>());
       }

@@ -126,7 +126,7 @@ TEST_CASE("an exchange over NCCL asks for the messages and bytes of its plan, or
       const int world = world_of(p.from, p.to);
       const transfer plan = s.plan();
       std::vector<local_box> in;
-      for (int r = 0; r < world; ++r) in.emplace_back(s.what == map::fold ? plan.target() : plan.source(), r);
+      for (int r = 0; r < world; ++r) in.emplace_back(s.kind == map::fold ? plan.target() : plan.source(), r);
       index_t bytes = 0;
       run([](const auto& host) { return on_device(host); }, s, world, in, bytes);
       const cost wanted = cost_of(plan);

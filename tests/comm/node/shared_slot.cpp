@@ -19,7 +19,7 @@ constexpr std::size_t workers = 9;  // more than a line has room for
 /// A matrix of doubles, by columns, in a heap.
 struct matrix {
   shared_heap& heap;
-  std::unique_ptr<void, void (*)(void*)> memory{heap.copies().take(6 * sizeof(double)), &block_cache::give_back};
+  std::unique_ptr<void, void (*)(void*)> memory{heap.copies().allocate(6 * sizeof(double)), &block_cache::deallocate};
 
   explicit matrix(shared_heap& in, double first) : heap(in) { std::iota(begin(), begin() + 6, first); }
   double* begin() { return static_cast<double*>(memory.get()); }
@@ -39,8 +39,8 @@ double read(const peer_slot& of, std::uint64_t call) {
   return reinterpret_cast<const double*>(at.data)[at.strides[0] + 2 * at.strides[1]];
 }
 
-const auto never = [](const shared_slot::place&) { return false; };
-const auto unused = [](const shared_slot::place& p) { return !p.used; };
+const auto never = [](const shared_slot::entry&) { return false; };
+const auto unused = [](const shared_slot::entry& p) { return !p.used; };
 
 void copy_all(const region& from, const region& to) {
   copy_rows({from.extents, {from.strides.begin(), to.strides.begin()}}, sizeof(double), from.data, to.data);
@@ -48,7 +48,7 @@ void copy_all(const region& from, const region& to) {
 
 }  // namespace
 
-TEST_CASE("a board shows as many calls as are under way, and each worker's count of what was taken", "[runtime]") {
+TEST_CASE("a slot shows as many calls as are under way, and each worker's count of what was taken", "[runtime]") {
   shared_heap heap;
   heap.open(std::size_t{1} << 24);
   const std::uint64_t number = shared_slot::offer(heap, workers);
@@ -61,10 +61,10 @@ TEST_CASE("a board shows as many calls as are under way, and each worker's count
   mine.show(mine.fresh(unused), 1, b.where());
   mine.show(mine.fresh(never), 2, c.where());
   CHECK((read(seen, 0) == 15 && read(seen, 1) == 25 && read(seen, 2) == 35 && read(seen, 3) == -1));
-  CHECK(mine.places().size() == 3);
-  shared_slot::place& again = mine.fresh([](const shared_slot::place& p) { return p.call == 1; });
+  CHECK(mine.entries().size() == 3);
+  shared_slot::entry& again = mine.fresh([](const shared_slot::entry& p) { return p.call == 1; });
   mine.show(again, 3, a.where());
-  CHECK((mine.places().size() == 3 && read(seen, 1) == -1 && read(seen, 3) == 15));
+  CHECK((mine.entries().size() == 3 && read(seen, 1) == -1 && read(seen, 3) == 15));
   mine.hide(again);
   CHECK((read(seen, 3) == -1 && read(seen, 2) == 35));
   for (const std::size_t from : {std::size_t{0}, std::size_t{6}, std::size_t{7}, std::size_t{8}})
@@ -81,7 +81,7 @@ TEST_CASE("a reader sees that a copy is shown instead of the tensor that it read
   shared_slot mine(heap, number, workers);
   const peer_slot seen(heap.at(0), number, workers);
   matrix a(heap, 10);
-  shared_slot::place& p = mine.fresh(unused);
+  shared_slot::entry& p = mine.fresh(unused);
   mine.show(p, 4, a.where());
   const shown_tensor* const shown = seen.find(4);
   REQUIRE(shown != nullptr);
@@ -91,7 +91,7 @@ TEST_CASE("a reader sees that a copy is shown instead of the tensor that it read
   CHECK((shown->begun != before && seen.find(4) == shown && read(seen, 4) == 15));
 }
 
-TEST_CASE("who looks at a board that is gone finds another number in its place, and that all was taken", "[runtime]") {
+TEST_CASE("who looks at a slot that is gone finds another number in its place, and that all was taken", "[runtime]") {
   shared_heap heap;
   heap.open(std::size_t{1} << 24);
   matrix a(heap, 10);
@@ -112,7 +112,7 @@ TEST_CASE("who looks at a board that is gone finds another number in its place, 
   CHECK((read(old, 0) == -1 && read(now, 0) == 15 && old.took(2, 1) && !now.took(2, 0)));
 }
 
-TEST_CASE("a heap that is full offers no board", "[runtime]") {
+TEST_CASE("a heap that is full offers no slot", "[runtime]") {
   shared_heap heap;
   heap.open(std::size_t{1} << 20);
   std::vector<std::uint64_t> all;

@@ -34,7 +34,7 @@ class stranger {
   }
   void say(const std::vector<char>& words) {
     iovec all{const_cast<char*>(words.data()), words.size()};
-    static_cast<void>(line_.give({&all, 1}));
+    static_cast<void>(line_.send({&all, 1}));
   }
 
  private:
@@ -100,7 +100,7 @@ std::string beside(Other&& other) {
 /// Everything that a connection has to say, and no end.
 void write_all(const tcp_socket& line, const void* data, std::size_t bytes) {
   iovec all{const_cast<void*>(data), bytes};
-  REQUIRE(line.give({&all, 1}) == static_cast<std::ptrdiff_t>(bytes));
+  REQUIRE(line.send({&all, 1}) == static_cast<std::ptrdiff_t>(bytes));
 }
 
 }  // namespace
@@ -198,7 +198,7 @@ TEST_CASE("a box of another size or another place is a disagreement, and is writ
       std::vector<std::byte> words(sizeof(head) + head.bytes);
       std::memcpy(words.data(), &head, sizeof(head));
       write_all(line, words.data(), words.size());
-      while (line.take(words.data(), words.size()) >= 0) std::this_thread::yield();
+      while (line.receive(words.data(), words.size()) >= 0) std::this_thread::yield();
     });
     CHECK(met.find("[tessera.agree.fingerprint]") == 0);
     CHECK(met.find(fmt::format("worker 1: sends {} bytes", head.bytes)) != std::string::npos);

@@ -19,10 +19,10 @@ template <class Real>
 struct row_numbers {
   std::vector<Real> of;
   bool along;
-  long double at(const row_form& form, index_t i) const {
+  long double at(const row_shape& shape, index_t i) const {
     return of.empty()
                ? 0
-               : static_cast<long double>(of[static_cast<std::size_t>(along ? i % form.columns : i / form.columns)]);
+               : static_cast<long double>(of[static_cast<std::size_t>(along ? i % shape.columns : i / shape.columns)]);
   }
 };
 
@@ -38,7 +38,7 @@ double distance_of_sums(const std::vector<Found>& found, const std::vector<long 
 }
 
 template <class Real>
-void judge_loops(const row_loops<Real>& loops, const row_form& form, std::size_t offset) {
+void judge_loops(const row_loops<Real>& loops, const row_shape& shape, std::size_t offset) {
   std::mt19937 engine(7);
   std::uniform_real_distribution<double> between(-2, 2);
   const auto roll = [&](index_t n) {
@@ -46,31 +46,23 @@ void judge_loops(const row_loops<Real>& loops, const row_form& form, std::size_t
     for (Real& x : all) x = static_cast<Real>(between(engine));
     return all;
   };
-  const index_t n = form.elements();
+  const index_t n = shape.elements();
   const std::vector<Real> x = roll(n), g = roll(n);
-  const auto of_groups = [&] { return row_numbers<Real>{roll(form.numbers()), form.groups_along}; };
+  const auto of_groups = [&] { return row_numbers<Real>{roll(shape.numbers()), shape.groups_along}; };
   const auto of_parameters = [&] {
-    return row_numbers<Real>{roll(form.parameters_along ? form.columns : form.rows), form.parameters_along};
+    return row_numbers<Real>{roll(shape.parameters_along ? shape.columns : shape.rows), shape.parameters_along};
   };
   const row_numbers<Real> origin = of_groups(), scale = of_groups(), shift = of_groups(), slope = of_groups(),
                           offsets = of_groups(), weight = of_parameters(), bias = of_parameters();
-  const row_operands<Real> all{form,
-                               x.data(),
-                               g.data(),
-                               origin.of.data(),
-                               scale.of.data(),
-                               shift.of.data(),
-                               weight.of.data(),
-                               bias.of.data(),
-                               slope.of.data(),
-                               offsets.of.data()};
+  const row_operands<Real> all{shape,           x.data(),         g.data(),       origin.of.data(), scale.of.data(),
+                               shift.of.data(), weight.of.data(), bias.of.data(), slope.of.data(),  offsets.of.data()};
 
-  const index_t half = form.rows / 2;  // in two calls, as threads do
+  const index_t half = shape.rows / 2;  // in two calls, as threads do
   const auto sums = [&](auto loop, const auto& terms, bool of_rows, bool of_columns) {
-    std::vector<double> rows(static_cast<std::size_t>(of_rows ? 2 * form.rows : 0)),
-        columns(static_cast<std::size_t>(of_columns ? 2 * form.columns : 0));
+    std::vector<double> rows(static_cast<std::size_t>(of_rows ? 2 * shape.rows : 0)),
+        columns(static_cast<std::size_t>(of_columns ? 2 * shape.columns : 0));
     loop(all, 0, half, rows.data(), columns.data());
-    loop(all, half, form.rows, rows.data(), columns.data());
+    loop(all, half, shape.rows, rows.data(), columns.data());
     std::vector<long double> expected[2], added[2];
     for (int w = 0; w < 2; ++w)
       expected[w].resize(w == 0 ? rows.size() : columns.size()), added[w].resize(expected[w].size());
@@ -83,14 +75,14 @@ void judge_loops(const row_loops<Real>& loops, const row_form& form, std::size_t
           added[w][static_cast<std::size_t>(t * lines + line)] += std::fabs(term);
         }
       };
-      if (of_rows) add(0, i / form.columns, form.rows, by);
-      if (of_columns) add(1, i % form.columns, form.columns, 1);
+      if (of_rows) add(0, i / shape.columns, shape.rows, by);
+      if (of_columns) add(1, i % shape.columns, shape.columns, 1);
     }
     return std::max(distance_of_sums(rows, expected[0], added[0]), distance_of_sums(columns, expected[1], added[1]));
   };
   const auto standardised = [&](index_t i) {
-    return (static_cast<long double>(x[static_cast<std::size_t>(i)]) - origin.at(form, i)) * scale.at(form, i) +
-           shift.at(form, i);
+    return (static_cast<long double>(x[static_cast<std::size_t>(i)]) - origin.at(shape, i)) * scale.at(shape, i) +
+           shift.at(shape, i);
   };
   const auto gradient = [&](index_t i) { return static_cast<long double>(g[static_cast<std::size_t>(i)]); };
   const auto elements = [&](auto loop, const auto& of) {
@@ -99,7 +91,7 @@ void judge_loops(const row_loops<Real>& loops, const row_form& form, std::size_t
     while (reinterpret_cast<std::uintptr_t>(to) % 64 != 0) ++to;
     to += offset;
     loop(all, 0, half, to);
-    loop(all, half, form.rows, to);
+    loop(all, half, shape.rows, to);
     bool within = to[n] == Real{77} && (offset == 0 || to[-1] == Real{77});
     double most = 0;
     for (index_t i = 0; i < n; ++i)
@@ -108,26 +100,26 @@ void judge_loops(const row_loops<Real>& loops, const row_form& form, std::size_t
   };
 
   const double eps = static_cast<double>(std::numeric_limits<Real>::epsilon());
-  const bool weighted = form.parameters_along && !form.groups_along;
+  const bool weighted = shape.parameters_along && !shape.groups_along;
   CHECK(sums(
             loops.moments,
             [&](index_t i) {
-              const long double d = static_cast<long double>(x[static_cast<std::size_t>(i)]) - origin.at(form, i);
+              const long double d = static_cast<long double>(x[static_cast<std::size_t>(i)]) - origin.at(shape, i);
               return std::array<long double, 3>{d, d * d, 1};
             },
-            !form.groups_along, form.groups_along) < 64 * std::numeric_limits<double>::epsilon());
+            !shape.groups_along, shape.groups_along) < 64 * std::numeric_limits<double>::epsilon());
   CHECK(sums(
             loops.products,
             [&](index_t i) {
               return std::array<long double, 3>{gradient(i), gradient(i) * standardised(i),
-                                                weighted ? weight.at(form, i) : 1};
+                                                weighted ? weight.at(shape, i) : 1};
             },
-            !form.groups_along, form.parameters_along) < 16 * eps);
-  CHECK(elements(loops.result, [&](index_t i) { return standardised(i) * weight.at(form, i) + bias.at(form, i); }) <
+            !shape.groups_along, shape.parameters_along) < 16 * eps);
+  CHECK(elements(loops.result, [&](index_t i) { return standardised(i) * weight.at(shape, i) + bias.at(shape, i); }) <
         eps);
   CHECK(elements(loops.gradient, [&](index_t i) {
-          return gradient(i) * weight.at(form, i) * scale.at(form, i) +
-                 (standardised(i) * slope.at(form, i) + offsets.at(form, i));
+          return gradient(i) * weight.at(shape, i) * scale.at(shape, i) +
+                 (standardised(i) * slope.at(shape, i) + offsets.at(shape, i));
         }) < eps);
 }
 
@@ -145,8 +137,8 @@ TEMPLATE_TEST_CASE("loops over rows are exact sums to rounding, for each set of 
                                                                                       {1030, 1024, 0},
                                                                                       {1030, 1024, 1},
                                                                                       {1100, 1001, 0}}));
-  const row_form form{rows, columns, groups, parameters};
+  const row_shape shape{rows, columns, groups, parameters};
   CAPTURE(rows, columns, groups, parameters, offset);
-  judge_loops(of_any_machine::loops<TestType>, form, offset);
-  judge_loops(loops_here<TestType>(), form, offset);
+  judge_loops(of_any_machine::loops<TestType>, shape, offset);
+  judge_loops(loops_here<TestType>(), shape, offset);
 }

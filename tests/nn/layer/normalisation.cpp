@@ -23,8 +23,8 @@ double distance_of_running(dice& d, const mesh_value& mesh, bool by_sample) {
   const bool affine = d.once_in(2);
   const normalisation what =
       by_sample ? nn::instance_norm_layer{.momentum = 0.25, .cumulative = cumulative, .affine = affine, .tracked = true}
-                      .what()
-                : nn::batch_norm_layer{.momentum = 0.25, .cumulative = cumulative, .affine = affine}.what();
+                      .description()
+                : nn::batch_norm_layer{.momentum = 0.25, .cumulative = cumulative, .affine = affine}.description();
   const layout x = roll_layout(d, mesh, e, {false, true, true, false});
   const layer_plan p = plan_of(what, {x, element::float64});
   if (!p.why.ok()) return 1e300;

@@ -18,7 +18,7 @@ template <class Compute, class Serial>
 layer_case own_case(const layout& x, const layout& used, const signature& what, Compute compute, Serial serial) {
   layer_case c;
   c.plan = plan_operation(what, used);
-  if (c.plan.why.ok()) c.plan.come(x);
+  if (c.plan.why.ok()) c.plan.set_given(x);
   c.forward = [what, compute](const team_handle& team, const layer_plan& p, const at::Tensor& in,
                               const std::vector<nn::parameter>&) {
     const tensor<dyn> y = apply(what, compute, to(p.used(), tensor<dyn>(team, p.given(), in)));
@@ -136,11 +136,11 @@ TEST_CASE("a range of a cut dimension stays where it is, and a change balances i
     layout blocks = c.plan.output();
     blocks.dims[1].tile();
     blocks.dims[1].balance(1);
-    c.plan.leave(blocks);
+    c.plan.set_output(blocks);
     c.forward = [in_place = c.forward, blocks](const team_handle& team, const layer_plan& p, const at::Tensor& in,
                                                const std::vector<nn::parameter>& w) {
       layer_plan unmoved = p;
-      unmoved.leave(p.raw());
+      unmoved.set_output(p.raw());
       return to(blocks, tensor<dyn>(team, p.raw(), in_place(team, unmoved, in, w))).local();
     };
     return c;

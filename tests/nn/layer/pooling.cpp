@@ -75,7 +75,7 @@ TEST_CASE("an adaptive maximum's indices are those of the global tensor, the fir
       const at::Tensor serial = dims == 1   ? std::get<1>(at::adaptive_max_pool1d(x, sizes))
                                 : dims == 2 ? std::get<1>(at::adaptive_max_pool2d(x, sizes))
                                             : std::get<1>(at::adaptive_max_pool3d(x, sizes));
-      CHECK(indices_apart(p, layer.what(), x, serial) == 0);
+      CHECK(indices_apart(p, layer.description(), x, serial) == 0);
     }
   CHECK(tried > 60);
 }

@@ -177,8 +177,8 @@ struct centred {
   static constexpr const char* name = "centred";
   static constexpr layer_plan plan(const tensor_value& x) {
     layer_plan p;
-    p.take(x.layout);
-    p.give(x.layout);
+    p.add_input(x.layout);
+    p.add_output(x.layout);
     layout sums;
     sums.mesh = x.layout.mesh;
     sums.dims.push(x.layout.dims[1]);
@@ -189,14 +189,14 @@ struct centred {
     layout means = sums;
     for (axis_placement& r : means.placements)
       if (r.kind == placement::partial) r = {};
-    p.exchange(sums, means, element::float64);
-    p.own({"weight", stored_form(means), means, init::uniform(1, 2), true, element::float32});
-    p.keep({"running_mean", stored_form(means), init::constant(3), element::float64});
+    p.add_exchange(sums, means, element::float64);
+    p.add_parameter({"weight", stored_form(means), means, init::uniform(1, 2), true, element::float32});
+    p.add_buffer({"running_mean", stored_form(means), init::constant(3), element::float64});
     return p;
   }
   static at::Tensor forward(const nn::call& c) {
     const at::Tensor& x = c.operand();
-    const index_t samples = c.layer.inputs[0].to->layout().dims[0].extent;
+    const index_t samples = c.bound.inputs[0].to->layout().dims[0].extent;
     const at::Tensor mean =
         c.training ? c.exchanged(x.to(at::kDouble).sum(0)) / static_cast<double>(samples) : c.buffer(0).value();
     if (c.training) c.buffer(0).set(0.75 * c.buffer(0).value() + 0.25 * mean);

@@ -79,7 +79,7 @@ struct plan_watcher {
   static thread_local inline std::vector<const nn::engine::bound_layer*> plans;
   static constexpr layer_plan plan(const tensor_value& x) { return nn::relu::plan(x); }
   static at::Tensor forward(const nn::call& c) {
-    plans.push_back(&c.layer);
+    plans.push_back(&c.bound);
     return at::relu(c.operand());
   }
 };

@@ -166,7 +166,7 @@ TEST_CASE("a profile of several steps says of each layer what its plan moves, ti
   known.push({bind<watched_frames>(3).tag, 3});
   index_t moved = 0;
   for (int i = 0; i < program.count; ++i) {
-    const auto& layer = *program.nodes[i].what;
+    const auto& layer = *program.nodes[i].record;
     const std::string path = tessera::detail::path_of(program, program.nodes[i]);
     const traffic_value plan = tessera::detail::bound_traffic(layer.plan(), layer.elements, known);
     index_t bytes[2]{}, visits[2]{};

@@ -93,9 +93,9 @@ struct two_of_one {
   static constexpr const char* name = "two_of_one";
   static constexpr layer_plan plan(const tensor_value& x) {
     layer_plan p;
-    p.take(x.layout);
-    p.give(x.layout);
-    p.give(x.layout);
+    p.add_input(x.layout);
+    p.add_output(x.layout);
+    p.add_output(x.layout);
     return p;
   }
   static at::Tensor forward(const nn::call& c) { return c.operand(); }
@@ -156,9 +156,9 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   p.output(y | nn::relu{});
   const auto done = p.finish();
   REQUIRE(done.view.count == 5);
-  CHECK(std::string(done.view.nodes[1].what->name) == "relu");
-  CHECK(std::string(done.view.nodes[3].what->name) == "times");
-  CHECK((done.view.nodes[4].number == 2 && done.view.nodes[4].scope == -1 && done.view.nodes[4].held.re == 0));
+  CHECK(std::string(done.view.nodes[1].record->name) == "relu");
+  CHECK(std::string(done.view.nodes[3].record->name) == "times");
+  CHECK((done.view.nodes[4].number == 2 && done.view.nodes[4].scope == -1 && done.view.nodes[4].scalar.re == 0));
 }
 
 TEST_CASE("a program says what it is called with and what it gives: names, layouts, elements", "[plan]") {

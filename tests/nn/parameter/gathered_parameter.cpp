@@ -363,7 +363,7 @@ TEST_CASE("what is gathered of a released parameter is there for a graph of the 
     (serial * serial).sum().backward();
     (first * first).sum().backward();  // the same graph once more
     const at::Tensor whole =
-        full_tensor(tensor<dyn>(t.state(), cotangent(net.program.nodes[0].what->plan().stored(0)), ours));
+        full_tensor(tensor<dyn>(t.state(), cotangent(net.program.nodes[0].record->plan().stored(0)), ours));
     return (whole - w.grad()).abs().max().item<double>() < 1e-11 &&
            (net.parameters()[0].grad() - 2 * ours).abs().max().item<double>() < 1e-10;
   });

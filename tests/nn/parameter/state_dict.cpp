@@ -16,12 +16,12 @@ struct in_parts {
   static constexpr layer_plan plan(const tensor_value& x) {
     layer_plan p = nn::gated<2, no_bias>::plan(x);
     layer_plan q;
-    q.take(p.given(), p.used());
-    q.give(p.output());
+    q.add_input(p.given(), p.used());
+    q.add_output(p.output());
     for (int i = 0; i < 2; ++i) {
       parameter_value w = p.parameter(i);
       if (i == 1) w.serial.begin = Begin;
-      q.own(w);
+      q.add_parameter(w);
     }
     return q;
   }

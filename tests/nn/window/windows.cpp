@@ -31,7 +31,7 @@ at::Tensor serial_pooling(const at::Tensor& in, const pooling& p) {
   const auto k = each_of(p.kernels, &sliding::kernel);
   const auto s = each_of(p.kernels, &sliding::stride);
   const auto pad = each_of(p.kernels, &sliding::before);
-  if (p.what == pooling::kind::max) {
+  if (p.is == pooling::kind::max) {
     // LibTorch writes outside its memory in the backward of a dilated window that holds padding alone: pad by hand.
     static_vector<sliding, 8> by_hand = p.kernels;
     bool plain = true;
@@ -76,7 +76,7 @@ TEST_CASE("layers that share one wide halo give what they give with one each", "
         c.feature = 1;
         c.out = d.roll(1, 3);
         c.bias = !d.once_in(3);
-        c.chosen = true;
+        c.cut_is_set = true;
         for (int i = 0; i < dims; ++i) {
           const int k = d.roll(1, 3);
           if (ring) c.kernels.push({2 * (k / 2) + 1, 1, k / 2, k / 2, 1, boundary::periodic});
@@ -115,10 +115,10 @@ TEST_CASE("layers that share one wide halo give what they give with one each", "
       }
       ++tried;
       layer_case c;
-      c.plan.take(x, plans[2].used());
-      c.plan.give(plans[2].raw(), plans[2].output());
+      c.plan.add_input(x, plans[2].used());
+      c.plan.add_output(plans[2].raw(), plans[2].output());
       for (const layer_plan* p : {&plans[0], &plans[2]})
-        for (int i = 0; i < p->parameters(); ++i) c.plan.own(p->parameter(i));
+        for (int i = 0; i < p->parameters(); ++i) c.plan.add_parameter(p->parameter(i));
       const int first = plans[0].parameters();
       c.forward = [=](const team_handle& team, const layer_plan&, const at::Tensor& in,
                       const std::vector<nn::parameter>& w) {

@@ -28,7 +28,7 @@ index_t lacking(const layout& held, const layout& known) {
 }
 template <class... Layers>
 constexpr layer_plan plan_of_one() {
-  return sequential_type<image, Layers...>::program.nodes[0].what->plan();
+  return sequential_type<image, Layers...>::program.nodes[0].record->plan();
 }
 
 }  // namespace
@@ -85,8 +85,8 @@ TEST_CASE("a transposed convolution moves the input's halo or the result's terms
   // No other way to share moves less, rows and columns apart.
   constexpr auto best = [](auto layer) {
     const layout x = detail::of_one_sample(value_of<image>.layout, 1);
-    const contraction what = layer.what();
-    const detail::contraction_form form(x, what);
+    const contraction what = layer.description();
+    const detail::contraction_planner form(x, what);
     index_t least = INT64_MAX;
     for (unsigned spread = 0; spread < 4; ++spread)
       least = std::min(least, detail::moved(form.plan({{}, {}, spread}), element::float32));
@@ -111,7 +111,7 @@ TEST_CASE("what a transposed convolution moves is what workers lack, element by 
     c.transposed = true;
     c.kernels.push({d.roll(1, 5), d.roll(1, 4), d.roll(0, 2), d.roll(0, 2), d.roll(1, 3)});
     c.output_padding.push(d.roll(0, static_cast<int>(std::max(c.kernels[0].stride, c.kernels[0].dilation)) - 1));
-    const detail::contraction_form form(x, c);
+    const detail::contraction_planner form(x, c);
     for (unsigned spread = 0; spread <= form.spreading(); ++spread) {
       const layer_plan p = form.plan({{}, {}, spread});
       if (p.why.is(code::padding_leaves_nothing)) continue;

@@ -20,7 +20,7 @@ TEST_CASE("layers in fused_halo exchange once and give what they give by themsel
   STATIC_REQUIRE(one.forward.messages == 12);  // every worker of 2 x 2 from its three neighbours, once
   STATIC_REQUIRE(each.forward.messages > 2 * one.forward.messages - 1);
   // Worker (0, 0) pools 2 x 2 of 4 x 4: it needs rows [0, 4 + 2), columns [0, 4 + 2) and has [0, 5) x [0, 4).
-  STATIC_REQUIRE(box_of(shared::program.nodes[0].what->plan().output(), 0)[2].hi == 6);
+  STATIC_REQUIRE(box_of(shared::program.nodes[0].record->plan().output(), 0)[2].hi == 6);
   STATIC_REQUIRE(std::is_same_v<sequential_type<image, nn::fused_halo<nn::linear<4>>>,
                                 refused_network<within<0, at_layer<0, detail::shared_halo<nn::linear<4>>,
                                                                    verdicts::layer_has_no_window<with::layer<0>>>>,

@@ -73,26 +73,28 @@ TEST_CASE("each dimension of a kernel has a boundary of its own, or all have one
       nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding = {1}, .padding_mode = {boundary::periodic, boundary::zero}}
           .plan(value_of<plane>)
           .used());
-  STATIC_REQUIRE(nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding_mode = boundary::reflect}.what().kernels[1].edge ==
-                 boundary::reflect);
   STATIC_REQUIRE(
-      nn::pad<padding_at<1, 1, 2, 2>, padding_mode<boundary::zero, boundary::replicate>>::what().widths[1].edge ==
-      boundary::replicate);
+      nn::conv_layer{.out = 1, .kernel = {3, 3}, .padding_mode = boundary::reflect}.description().kernels[1].edge ==
+      boundary::reflect);
+  STATIC_REQUIRE(nn::pad<padding_at<1, 1, 2, 2>, padding_mode<boundary::zero, boundary::replicate>>::description()
+                     .widths[1]
+                     .edge == boundary::replicate);
   CHECK(nn::pad_layer{.widths = {1, 1, 2, 2}, .padding_mode = {boundary::zero, boundary::replicate}}
-            .what()
+            .description()
             .widths[1]
             .edge == boundary::replicate);
-  CHECK(nn::conv<1, kernel<3, 3, 3>, padding_mode<boundary::periodic, boundary::zero>>::what().why.is(
+  CHECK(nn::conv<1, kernel<3, 3, 3>, padding_mode<boundary::periodic, boundary::zero>>::description().why.is(
       code::option_of_other_dimensions));
-  CHECK(nn::conv_layer{.out = 1, .kernel = {3}, .padding_mode = {boundary::periodic, boundary::zero}}.what().why.is(
-      code::option_of_other_dimensions));
+  CHECK(nn::conv_layer{.out = 1, .kernel = {3}, .padding_mode = {boundary::periodic, boundary::zero}}
+            .description()
+            .why.is(code::option_of_other_dimensions));
   CHECK(nn::pad_layer{.widths = {1, 1}, .padding_mode = {boundary::zero, boundary::zero}}
             .plan(value_of<plane>)
             .why.is(code::option_of_other_dimensions));
 }
 
 TEST_CASE("padding that keeps the extents is the kernel's, the odd one at the end", "[plan]") {
-  constexpr contraction c = nn::conv<4, padding_same, kernel<4, 3>, dilation<1, 3>>::what();
+  constexpr contraction c = nn::conv<4, padding_same, kernel<4, 3>, dilation<1, 3>>::description();
   STATIC_REQUIRE(
       (c.kernels[0].before == 1 && c.kernels[0].after == 2 && c.kernels[1].before == 3 && c.kernels[1].after == 3));
   STATIC_REQUIRE(std::is_same_v<after<nn::conv<4, padding_same, kernel<4, 3>>>,

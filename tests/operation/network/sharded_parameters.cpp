@@ -77,7 +77,7 @@ TEST_CASE(
   constexpr traffic_value plain = traffic<network_type<nn::chain<nn::linear<128, cut_out<halves>>>, wide>>();
   constexpr traffic_value held = traffic<cut>();
   constexpr index_t half = 64 * (128 + 1) * 4;  // which four workers have
-  STATIC_REQUIRE(cut::program.nodes[0].what->plan().held(0));
+  STATIC_REQUIRE(cut::program.nodes[0].record->plan().held(0));
   STATIC_REQUIRE(held.forward == plain.forward);
   STATIC_REQUIRE(held.reduced.bytes == 2 * (2 * 3 * half));
   STATIC_REQUIRE(held.backward.bytes + held.reduced.bytes == plain.backward.bytes);
@@ -170,7 +170,7 @@ TEST_CASE("what is around a part has no place in its keys, wherever the part is 
 TEST_CASE("a parameter is stored as tiles along the axes that hold copies of it alone", "[plan][refusal]") {
   constexpr layer_plan p =
       network_type<nn::sharded_over<nn::chain<nn::linear<6, cut_out<halves>>>, shards, halves>, wide>::program.nodes[0]
-          .what->plan();
+          .record->plan();
   CHECK(p.stored(0).levels(0) == 1);  // its outputs over halves, as the layer cuts them
   CHECK(p.stored(0).levels(1) == 1);  // its inputs over shards
   CHECK(p.stored(1).levels(0) == 2);  // the bias over both
@@ -178,7 +178,7 @@ TEST_CASE("a parameter is stored as tiles along the axes that hold copies of it 
   CHECK(p.released(0));
   CHECK(!p.released(1));  // no backward reads a bias
   constexpr layer_plan small =
-      network_type<nn::sharded_over<nn::chain<nn::linear<1>>, shards>, wide>::program.nodes[0].what->plan();
+      network_type<nn::sharded_over<nn::chain<nn::linear<1>>, shards>, wide>::program.nodes[0].record->plan();
   CHECK(small.stored(1).placements[0].kind == placement::on);  // one number cannot be cut
   constexpr layer_plan alone = nn::linear<6>::plan(value_of<wide>);
   tiles_over over_another_axis;

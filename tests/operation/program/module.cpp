@@ -74,10 +74,10 @@ struct twins : nn::layer<twins> {
   static constexpr const char* name = "twins";
   static constexpr layer_plan plan(const tensor_value& x, const tensor_value& y) {
     layer_plan p;
-    p.take(x.layout);
-    p.take(y.layout);
-    p.give(y.layout, y.element);
-    p.give(x.layout, element::int64);
+    p.add_input(x.layout);
+    p.add_input(y.layout);
+    p.add_output(y.layout, y.element);
+    p.add_output(x.layout, element::int64);
     if (!(x.layout == y.layout)) p.why = refusal{code::cut_unalike, text(), 1, 0};
     return p;
   }
@@ -150,7 +150,7 @@ TEST_CASE("verbs lead flows where they lead tensors, under their names", "[plan]
   constexpr const auto& p = network_type<moving_about, vectors>::program;
   STATIC_REQUIRE(p.count == 6);
   const char* names[]{"all_gather", "shard", "apply", "to", "repartition", "add"};
-  for (int n = 0; n < p.count; ++n) CHECK(std::string_view(p.nodes[n].what->name) == names[n]);
+  for (int n = 0; n < p.count; ++n) CHECK(std::string_view(p.nodes[n].record->name) == names[n]);
   STATIC_REQUIRE(std::is_same_v<network_type<moving_about, vectors>::output, canonical_tensor<vectors>>);
   using gathered = tensor<on_all, shape<many, dim<6>>, double>;
   using columns = tensor<by_columns, shape<many, dim<6>>, double>;
@@ -191,7 +191,7 @@ TEST_CASE("inputs lie on several meshes, and results are given in any order", "[
 TEST_CASE("a layer of one's own takes several flows and gives several", "[plan]") {
   using net = network_type<with_twins, vectors>;
   STATIC_REQUIRE(net::program.nodes[1].results == 2);
-  STATIC_REQUIRE((net::program.output(0).place == 1 && net::program.output(1).place == 0));
+  STATIC_REQUIRE((net::program.output(0).index == 1 && net::program.output(1).index == 0));
   STATIC_REQUIRE(std::is_same_v<
                  net::outputs,
                  detail::type_list<tensor<partition<plane, blocks<upper>, whole>, shape<many, dim<6>>, std::int64_t>,

@@ -70,15 +70,15 @@ struct guard final : c10::impl::DeviceGuardImplInterface {
     const tessera::engine::current_device here(on.device_index());
     if (*event == nullptr) {
       cudaEvent_t fresh = nullptr;
-      tessera::detail::insist(cudaEventCreateWithFlags(&fresh, cudaEventDisableTiming), "an event");
+      tessera::detail::throw_if_failed(cudaEventCreateWithFlags(&fresh, cudaEventDisableTiming), "an event");
       *event = fresh;
     }
-    tessera::detail::insist(cudaEventRecord(static_cast<cudaEvent_t>(*event), reinterpret_cast<cudaStream_t>(on.id())),
-                            "an event");
+    tessera::detail::throw_if_failed(
+        cudaEventRecord(static_cast<cudaEvent_t>(*event), reinterpret_cast<cudaStream_t>(on.id())), "an event");
   }
   void block(void* event, const c10::Stream& behind) const override {
     const tessera::engine::current_device here(behind.device_index());
-    tessera::detail::insist(
+    tessera::detail::throw_if_failed(
         cudaStreamWaitEvent(reinterpret_cast<cudaStream_t>(behind.id()), static_cast<cudaEvent_t>(event), 0),
         "an event");
   }
@@ -117,7 +117,7 @@ void wait_for(int index) {
   while (cudaStreamQuery(stream_of(index)) == cudaErrorNotReady) std::this_thread::yield();
 }
 
-void give_back(void* p) {
+void deallocate(void* p) {
   const std::unique_ptr<lent> what(static_cast<lent*>(p));
   const tessera::engine::current_device here(what->index);
   for (cudaStream_t other : what->read_on) {
@@ -133,8 +133,8 @@ struct memory final : c10::Allocator {
     const int index = index_now();
     if (bytes == 0) return {nullptr, torch_device(index)};
     void* p = nullptr;
-    tessera::detail::insist(cudaMallocAsync(&p, bytes, stream_of(index)), "memory of a tensor");
-    return {p, new lent{p, index, {}}, &give_back, torch_device(index)};
+    tessera::detail::throw_if_failed(cudaMallocAsync(&p, bytes, stream_of(index)), "memory of a tensor");
+    return {p, new lent{p, index, {}}, &deallocate, torch_device(index)};
   }
   c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }

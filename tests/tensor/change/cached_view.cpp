@@ -20,7 +20,8 @@ struct parameter_of {
     leaf = at::arange(4, at::kDouble).set_requires_grad(true);
   }
   at::Tensor view() {
-    return lasting.of(handle, handle->place(value_of<alike>.layout), handle->place(value_of<used_apart>.layout), leaf);
+    return lasting.of(handle, handle->intern(value_of<alike>.layout), handle->intern(value_of<used_apart>.layout),
+                      leaf);
   }
 
   /// Its gradient of Σ over workers of (rank + 1)·times·y, where each worker sees it so often.

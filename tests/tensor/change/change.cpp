@@ -116,9 +116,9 @@ std::string wrong(const trial& t, double tolerance) {
     for (const step& s : c->steps) {
       const cost planned = cost_of(s.plan());
       const index_t least =
-          s.what == map::move ? needed_and_not_held(s.to, s.from, world) : needed_and_not_held(s.from, s.to, world);
+          s.kind == map::move ? needed_and_not_held(s.to, s.from, world) : needed_and_not_held(s.from, s.to, world);
       if (planned.total != planned.lower_bound || planned.lower_bound != least)
-        return fmt::format("{} of {} elements, where {} need to move", s.what == map::move ? "Move" : "Fold",
+        return fmt::format("{} of {} elements, where {} need to move", s.kind == map::move ? "Move" : "Fold",
                            planned.total, least);
     }
   }

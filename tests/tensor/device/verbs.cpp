@@ -114,7 +114,7 @@ TEST_CASE("a frame is filled around a box on a device as it is on the host", "[r
     for (const index_t n : {1, 2}) around.before.push(n), around.behind.push(3 - n);
     around.value = -5;
     const at::Tensor x = distribute<cargo<in_rows>>(t, cargo_numbers().to(device)).local();
-    const at::Tensor framed = change_layout(t.state(), t.state()->place(rows), t.state()->place(tiles), x, around);
+    const at::Tensor framed = change_layout(t.state(), t.state()->intern(rows), t.state()->intern(tiles), x, around);
     const at::Tensor wanted = around.around(distribute<cargo<in_tiles>>(t, cargo_numbers().to(device)).local().cpu());
     return framed.device() == device && at::equal(framed.cpu(), wanted) ? "" : "another frame";
   });

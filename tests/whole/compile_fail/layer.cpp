@@ -270,7 +270,7 @@ static_assert(ts::sequential_type<images<image>, nn::batch_norm<ts::eps<1, 1'000
                                   nn::upsample<ts::factor<3, 2>, ts::divisor<2>, ts::mode<ts::interpolation::linear>,
                                                ts::align_corners>,
                                   nn::dropout<ts::channelwise, ts::probability<1, 3>>>::program.count == 7);
-static_assert(nn::batch_norm<ts::eps<1, 100'000>>::what().eps == 1e-5);
+static_assert(nn::batch_norm<ts::eps<1, 100'000>>::description().eps == 1e-5);
 #endif
 #if defined(EPS_WITHOUT_DIVISOR)
 // expect: [tessera.layer.fraction] && at_layer<1, &&

@@ -52,7 +52,7 @@ at::Tensor there(const at::Tensor& x, c10::Device device) {
 came_to worker(const layer_case& c, const nn::program& p, const std::vector<tensors>& boxes,
                const std::shared_ptr<transport>& carrier) {
   const family& f = family_of(c);
-  const tensor_place place = carrier->traits().tensors;
+  const tensor_device place = carrier->traits().tensors;
   const c10::Device device(static_cast<c10::DeviceType>(place.kind), static_cast<c10::DeviceIndex>(place.index));
   const auto r = static_cast<std::size_t>(carrier->rank());
   // in half of the cases edges come behind the rest, whatever their share
@@ -95,7 +95,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   const auto add = [&](const std::string& name, const shared_layout_handle& where, const at::Tensor& box) {
     s.parts[name] = {where, box.cpu(), name};
   };
-  const auto back = [&](const tensor<dyn>& of) { return team->place(cotangent(of.layout())); };
+  const auto back = [&](const tensor<dyn>& of) { return team->intern(cotangent(of.layout())); };
   tensors ends, seeds;
   for (std::size_t k = 0; k < y.size(); ++k) {
     add(fmt::format("output {}", k), y[k].where(), y[k].local().detach().clone());

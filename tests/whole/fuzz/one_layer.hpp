@@ -109,7 +109,7 @@ inline std::vector<nn::dynamic_flow> add_to(nn::program& p, const layer_case& c)
   file::json node = c.options;
   const family& f = family_of(c);
   node.update(f.node.empty() ? file::json{{"layer", c.layer}} : f.node);
-  return table.add(nn::node_options(file::place(node, "case"), c.operands.at(0).layout.mesh, *lists), x);
+  return table.add(nn::node_options(file::json_cursor(node, "case"), c.operands.at(0).layout.mesh, *lists), x);
 }
 
 inline std::vector<tensor<dyn>> called(const nn::dynamic_network& net, const std::vector<tensor<dyn>>& x) {

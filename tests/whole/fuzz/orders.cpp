@@ -155,7 +155,7 @@ ran differentiated(const layer_case& c, const nn::program& p, const std::vector<
     for (std::size_t i = 0; i < leaves.size(); ++i) {
       const std::string serial = fmt::format("derivative {} of {}", order, leaves[i].name);
       const std::string name = leaves[i].state ? serial + " " + leaves[i].state->path() : serial;
-      s.pieces[name] = {team->place(cotangent(leaves[i].where)),
+      s.pieces[name] = {team->intern(cotangent(leaves[i].where)),
                         found[i].defined() ? found[i].detach().clone() : at::zeros_like(of[i]), serial,
                         leaves[i].state};
       if (!found[i].defined() || !found[i].requires_grad()) continue;

@@ -45,8 +45,8 @@ class step_judge {
   step_judge(const step& s, int world)
       : step_(s),
         world_(world),
-        servers_{s.what == map::move ? s.from : s.to},
-        readers_{s.what == map::move ? s.to : s.from} {
+        servers_{s.kind == map::move ? s.from : s.to},
+        readers_{s.kind == map::move ? s.to : s.from} {
     for (const meaning* side : {&servers_, &readers_}) {
       auto& place = side == &servers_ ? server_at_ : reader_at_;
       place.assign(static_cast<std::size_t>(world) + 1, -1);
@@ -77,7 +77,7 @@ class step_judge {
 
   /// What the messages make of values.
   values carried(const values& in) const {
-    const bool fold = step_.what == map::fold;
+    const bool fold = step_.kind == map::fold;
     const meaning& from = fold ? readers_ : servers_;
     const meaning& to = fold ? servers_ : readers_;
     const auto& from_at = fold ? reader_at_ : server_at_;
@@ -104,12 +104,12 @@ class step_judge {
     return out;
   }
 
-  const meaning& before() const { return step_.what == map::move ? servers_ : readers_; }
-  const meaning& after() const { return step_.what == map::move ? readers_ : servers_; }
+  const meaning& before() const { return step_.kind == map::move ? servers_ : readers_; }
+  const meaning& after() const { return step_.kind == map::move ? readers_ : servers_; }
 
  private:
-  int reader_of(const parcel& p) const { return step_.what == map::move ? p.to : p.from; }
-  int server_of(const parcel& p) const { return step_.what == map::move ? p.from : p.to; }
+  int reader_of(const parcel& p) const { return step_.kind == map::move ? p.to : p.from; }
+  int server_of(const parcel& p) const { return step_.kind == map::move ? p.from : p.to; }
 
   // Every reader has every element that it holds in one message, with a server that it may have it with.
   std::string wrong_messages() {
@@ -276,8 +276,8 @@ inline std::string run_plan(const layout& from, const layout& to, int world, con
   };
   for (int i = 0; i < c.steps.count; ++i) {
     const std::string where = "step " + std::to_string(i + 1) + " of " + std::to_string(c.steps.count) +
-                              (c.steps[i].what == map::move ? " (Move): " : " (Fold): ");
-    if (!check_transfer(c.steps[i].what, c.steps[i].from, c.steps[i].to).ok()) return where + "is none";
+                              (c.steps[i].kind == map::move ? " (Move): " : " (Fold): ");
+    if (!check_transfer(c.steps[i].kind, c.steps[i].from, c.steps[i].to).ok()) return where + "is none";
     step_judge judge(c.steps[i], world);
     const auto in = handed_on(judge.before());
     if (!in) return where + "begins with other boxes than there are";

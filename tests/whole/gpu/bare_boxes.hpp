@@ -19,7 +19,7 @@ class pinned_memory {
  public:
   explicit pinned_memory(index_t bytes) : left_(bytes) {
     void* memory = nullptr;
-    detail::insist(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "memory of the host");
+    detail::throw_if_failed(cudaMallocHost(&memory, static_cast<std::size_t>(bytes)), "memory of the host");
     all_ = next_ = static_cast<std::byte*>(memory);
   }
   pinned_memory(const pinned_memory&) = delete;
@@ -59,7 +59,7 @@ class bare_boxes final : public device_boxes {
     }
     const region sum = to.packed_at(host_.take(to.bytes()));
     c.boxes.push_back(sum);
-    detail::insist(
+    detail::throw_if_failed(
         cudaLaunchHostFunc(on, [](void* of) { static_cast<const call*>(of)->run(); }, &c), "combining terms");
     copy_by(cudaMemcpyHostToDevice, sum, to, on);
   }
@@ -95,8 +95,8 @@ class bare_boxes final : public device_boxes {
     std::byte* at[]{from.data, to.data};
     rows.each(at, size, [&] {
       if (n > 0)
-        detail::insist(cudaMemcpy2DAsync(at[1], pitch(1), at[0], pitch(0), static_cast<std::size_t>(size), n, how, on),
-                       "copying");
+        detail::throw_if_failed(
+            cudaMemcpy2DAsync(at[1], pitch(1), at[0], pitch(0), static_cast<std::size_t>(size), n, how, on), "copying");
     });
   }
 

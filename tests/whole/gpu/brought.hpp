@@ -22,8 +22,8 @@ struct brought_call final : exchange_call {
 class brought_exchange final : public bound_exchange {
  public:
   brought_exchange(exchange_plan plan, nccl_transport& carrier, std::shared_ptr<bound_exchange> between,
-                   cudaStream_t on, std::shared_ptr<const void> held)
-      : bound_exchange(std::move(plan), std::move(held)), carrier_(carrier), between_(std::move(between)), on_(on) {}
+                   cudaStream_t on, std::shared_ptr<const void> keeper)
+      : bound_exchange(std::move(plan), std::move(keeper)), carrier_(carrier), between_(std::move(between)), on_(on) {}
 
  private:
   static brought_call& mine(exchange_call& call) { return static_cast<brought_call&>(call); }
@@ -69,7 +69,8 @@ class brought_exchange final : public bound_exchange {
     return there;
   }
   void copy(const void* from, void* to, index_t bytes, cudaMemcpyKind how) const {
-    if (bytes > 0) detail::insist(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), how, on_), "copying");
+    if (bytes > 0)
+      detail::throw_if_failed(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), how, on_), "copying");
   }
 
   nccl_transport& carrier_;
@@ -89,9 +90,9 @@ class brought_transport final : public device_transport {
 
   std::shared_ptr<bound_exchange> bind(exchange_plan plan) override {
     if (plan.agrees()) return between_->bind(std::move(plan));
-    auto held = held_by(plan);
+    auto keeper = keep_alive(plan);
     auto exchange = between_->bind(plan);
-    return std::make_shared<brought_exchange>(std::move(plan), *between_, std::move(exchange), on_, std::move(held));
+    return std::make_shared<brought_exchange>(std::move(plan), *between_, std::move(exchange), on_, std::move(keeper));
   }
 
  private:

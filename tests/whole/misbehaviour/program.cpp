@@ -145,7 +145,7 @@ void carry(ts::engine::transport& carrier, int peer, bool sends) {
   l.here.push(0);
   l.there.push(0);
   (sends ? plan.sends : plan.receives).push_back(l);
-  carrier.bind(std::move(plan))->start(r, r, {.what = "sending"}).finish();
+  carrier.bind(std::move(plan))->start(r, r, {.name = "sending"}).finish();
 }
 
 /// What ends or holds up a worker, or waits for somebody who does.

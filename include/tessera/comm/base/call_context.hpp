@@ -31,7 +31,7 @@ struct movement {
 /// What a worker does in a call: compared with what the others do, and put in words when they differ.
 struct call_context {
   purpose why = purpose::forward;
-  const char* what = nullptr;       ///< a literal: "making a network", or the name of a layer
+  const char* name = nullptr;       ///< a literal: "making a network", or the name of a layer
   const movement* moves = nullptr;  ///< kept by who made the plan
   tessera::element element = tessera::element::float32;
   call_site at{};
@@ -39,19 +39,19 @@ struct call_context {
 
   /// What must be alike for two calls to meet, beside the plan.
   constexpr std::uint64_t hash() const {
-    return (what == nullptr ? 0 : text(what).hash) + static_cast<std::uint64_t>(why);
+    return (name == nullptr ? 0 : text(name).hash) + static_cast<std::uint64_t>(why);
   }
 };
 
 }  // namespace engine
 
-/// An activity in words: "backward of conv: all_gather of 33x64 float32 at train.cpp:17".
+/// A context in words: "backward of conv: all_gather of 33x64 float32 at train.cpp:17".
 inline std::string text_of(const engine::call_context& a) {
   std::string words = a.why == purpose::backward ? "backward of " : "";
-  if (a.what != nullptr) words += a.what;
+  if (a.name != nullptr) words += a.name;
   if (a.moves != nullptr && a.why != purpose::agreement) {
     const bool named = a.moves->how != verb::several && a.moves->how != verb::nothing;
-    words += fmt::format("{}{} of ", a.what == nullptr ? "" : ": ", named ? name_of(a.moves->how) : "change");
+    words += fmt::format("{}{} of ", a.name == nullptr ? "" : ": ", named ? name_of(a.moves->how) : "change");
     for (const index_t& n : a.moves->extents)
       words += fmt::format("{}{}", &n == a.moves->extents.begin() ? "" : "x", n);
     words += fmt::format("{}{}", a.moves->extents.empty() ? "" : " ", name_of(a.element));
@@ -64,7 +64,7 @@ inline std::string text_of(const engine::call_context& a) {
 namespace engine {
 
 /// What one of two workers does, for an error about both.
-inline std::string told(int worker, std::string_view does) { return fmt::format("worker {}: {}", worker, does); }
+inline std::string worker_text(int worker, std::string_view does) { return fmt::format("worker {}: {}", worker, does); }
 
 /// What a message says that a worker does, or has done.
 inline constexpr const char* launch_ended = "the launch that this team belongs to has ended";

@@ -131,9 +131,9 @@ class common_rows {
 namespace detail {
 
 template <class Visit, class... T>
-void with_type_at(int place, Visit& visit, type_list<T...>) {
+void with_type_at(int index, Visit& visit, type_list<T...>) {
   int i = 0;
-  static_cast<void>(((i++ == place && (visit(T{}), true)) || ...));
+  static_cast<void>(((i++ == index && (visit(T{}), true)) || ...));
 }
 
 template <class Visit>

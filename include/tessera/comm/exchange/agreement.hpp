@@ -16,14 +16,15 @@ class agreement {
 
   const std::vector<int>& workers() const { return workers_; }
 
-  /// The numbers that each worker hands in, equally many, on all of them, in the order of the workers. `what` for is
+  /// The numbers that each worker hands in, equally many, on all of them, in the order of the workers. `subject` is
   /// the same literal on all; what each one does meanwhile is said where they are not.
-  std::vector<std::uint64_t> gather(std::vector<std::uint64_t> mine, const char* what, const call_context& does) const {
+  std::vector<std::uint64_t> gather(std::vector<std::uint64_t> mine, const char* subject,
+                                    const call_context& does) const {
     const std::size_t count = mine.size();
-    const std::uint64_t key = key_of(count, what);
+    const std::uint64_t key = key_of(count, subject);
     mine.push_back(key);
     mine.resize(count + heading);
-    std::memcpy(&mine[count + 1], what, std::min(std::strlen(what), word_bytes));
+    std::memcpy(&mine[count + 1], subject, std::min(std::strlen(subject), word_bytes));
     std::vector<std::uint64_t> rows(mine.size() * workers_.size());
     auto& bound = carrier_.agreements_[key];
     if (!bound)
@@ -41,9 +42,9 @@ class agreement {
 
   /// What such numbers are known by, among all that are handed round; transports may carry two kinds alike, so each row
   /// says it.
-  std::uint64_t key_of(std::size_t count, const char* what) const {
+  std::uint64_t key_of(std::size_t count, const char* subject) const {
     fingerprint key = fingerprint_;
-    key << static_cast<index_t>(count) << static_cast<index_t>(text(what).hash);
+    key << static_cast<index_t>(count) << static_cast<index_t>(text(subject).hash);
     return key.value();
   }
 
@@ -64,14 +65,14 @@ class agreement {
   /// Throws on every worker if a number of these, `count` from each worker, differs in its first; describe() says what
   /// stands for it.
   template <class Describe>
-  void insist(const std::vector<std::uint64_t>& all, std::size_t count, const call_context& does,
-              Describe&& describe) const {
+  void throw_if_different(const std::vector<std::uint64_t>& all, std::size_t count, const call_context& does,
+                          Describe&& describe) const {
     std::size_t other = 0;
     while (other < workers_.size() && all[other * count] == all[0]) ++other;
     if (other == workers_.size()) return;
     const std::vector<std::string> each = gather(std::string(describe()), does);
     disagree(error(refusal{code::workers_disagree, workers_[0], workers_[other]},
-                   told(workers_[0], each[0]) + "; " + told(workers_[other], each[other]) +
+                   worker_text(workers_[0], each[0]) + "; " + worker_text(workers_[other], each[other]) +
                        (each[0] == each[other] ? ", other ones" : "")));
   }
 
@@ -83,14 +84,14 @@ class agreement {
 
   /// Gives a plan the id that its workers agree on, the first that is free on all, and what their transports offer for
   /// it; `also` is a number of the first one's that all get.
-  static std::uint64_t name(transport& of, exchange_plan& plan, std::uint64_t also, const call_context& what) {
+  static std::uint64_t assign_id(transport& of, exchange_plan& plan, std::uint64_t also, const call_context& context) {
     transport& carrier = of.host();
     if (plan.workers.size() == 1) {
       plan.id = carrier.next_id_++;
       return also;
     }
     const agreement among(carrier, plan.workers);
-    call_context does = what;
+    call_context does = context;
     does.element = plan.element;
     if (does.moves == nullptr) does.moves = &plan.moves;
     const std::uint64_t offered = of.offer(plan);
@@ -99,7 +100,7 @@ class agreement {
     for (std::uint64_t from = carrier.next_id_;;) {
       const std::uint64_t mine = carrier.free_id(from);
       const std::vector<std::uint64_t> all = among.gather({plan.key, mine, also, offered}, "binding", does);
-      among.insist(all, row, does, [&] { return text_of(does); });
+      among.throw_if_different(all, row, does, [&] { return text_of(does); });
       bool alike = true;
       bool full = false;
       for (std::size_t i = 1; i < all.size(); i += row) {
@@ -123,10 +124,10 @@ class agreement {
   static constexpr std::size_t word_bytes = 24;               // of what a row is for
   static constexpr std::size_t heading = 1 + word_bytes / 8;  // behind its numbers
 
-  [[noreturn]] void refuse_another(int worker, const call_context& does, const char* what) const {
-    const std::string theirs(what, strnlen(what, word_bytes));
+  [[noreturn]] void refuse_another(int worker, const call_context& does, const char* subject) const {
+    const std::string theirs(subject, strnlen(subject, word_bytes));
     disagree(error(refusal{code::workers_disagree, carrier_.rank(), worker},
-                   told(carrier_.rank(), text_of(does)) + "; " + told(worker, theirs)));
+                   worker_text(carrier_.rank(), text_of(does)) + "; " + worker_text(worker, theirs)));
   }
 
   static region row(std::vector<std::uint64_t>& numbers) {
@@ -143,9 +144,9 @@ class agreement {
 
 /// Binds a phase with all the workers that take part in it; what the calls are for is compared.
 inline std::shared_ptr<bound_exchange> bind_exchange(transport& carrier, const phase& p, element e,
-                                                     const call_context& what = {}) {
-  exchange_plan plan(p, carrier.rank(), e, what);
-  agreement::name(carrier, plan, 0, what);
+                                                     const call_context& context = {}) {
+  exchange_plan plan(p, carrier.rank(), e, context);
+  agreement::assign_id(carrier, plan, 0, context);
   return carrier.bind(std::move(plan));
 }
 

@@ -42,7 +42,7 @@ class bound_exchange : public std::enable_shared_from_this<bound_exchange> {
 
   /// Begins a call: boxes of `in` are on their way, `out` must not be read before `finish`. Both outlive what is
   /// returned. Where `out` has what no other worker adds to, that is neither copied nor filled.
-  in_flight start(const region& in, const region& out, const call_context& what = {}, bool has_own = false);
+  in_flight start(const region& in, const region& out, const call_context& context = {}, bool has_own = false);
 
   bool retired = false;         ///< all its workers forgot it: who calls it next binds it anew
   std::uint64_t last_used = 0;  ///< by this worker's count of calls
@@ -82,13 +82,13 @@ class in_flight {
 
   /// Whether the output may be read; takes what has come, and waits for nobody.
   bool arrived() {
-    insist();
+    throw_if_finished();
     return of_->arrived(*call_);
   }
 
   /// Ends the call: all boxes have arrived and all readers have read. Returns what was received.
   received finish() {
-    insist();
+    throw_if_finished();
     owed_exchanges::here().begin_all();
     of_->complete(*call_);
     of_->idle_.push_back(std::move(call_));
@@ -99,7 +99,7 @@ class in_flight {
   friend class bound_exchange;
   in_flight() = default;
 
-  void insist() const {
+  void throw_if_finished() const {
     if (!call_) throw error(refusal{code::call_finished});
   }
 
@@ -107,7 +107,7 @@ class in_flight {
   std::unique_ptr<exchange_call> call_;
 };
 
-inline in_flight bound_exchange::start(const region& in, const region& out, const call_context& what, bool has_own) {
+inline in_flight bound_exchange::start(const region& in, const region& out, const call_context& context, bool has_own) {
   in_flight f;  // so that a call that does not begin is withdrawn
   f.of_ = shared_from_this();
   if (idle_.empty()) {
@@ -119,7 +119,7 @@ inline in_flight bound_exchange::start(const region& in, const region& out, cons
   exchange_call& call = *f.call_;
   call.in = in;
   call.out = out;
-  call.does = what;
+  call.does = context;
   call.has_own = has_own;
   if (!plan_.agrees() && call.does.moves == nullptr) {
     call.does.moves = &plan_.moves;

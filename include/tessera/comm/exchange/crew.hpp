@@ -18,7 +18,7 @@ class crew {
   /// Whether this worker is one of several.
   bool takes_part() const { return ranks().size() > 1 && has(carrier_.rank()); }
   bool has(int rank) const { return std::find(ranks().begin(), ranks().end(), rank) != ranks().end(); }
-  std::size_t place_of(int rank) const {
+  std::size_t index_of(int rank) const {
     return static_cast<std::size_t>(std::find(ranks().begin(), ranks().end(), rank) - ranks().begin());
   }
 

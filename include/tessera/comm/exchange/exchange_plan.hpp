@@ -37,10 +37,10 @@ struct exchange_plan {
   received brings;
 
   exchange_plan() = default;
-  exchange_plan(const phase& p, int rank, tessera::element e, const call_context& what)
+  exchange_plan(const phase& p, int rank, tessera::element e, const call_context& context)
       : element(e), fold(p.adds()), with(p.with()), moves(p.from(), p.to()) {
     check(check_combine(with, e));
-    key = key_of(p, e, what);
+    key = key_of(p, e, context);
     const phase_plan plan(p);
     const cutting& source = plan.before();
     const cutting& target = plan.after();
@@ -48,8 +48,8 @@ struct exchange_plan {
     const holding has = target.held_by(rank);
     in = extents_of(had);
     out = extents_of(has);
-    plan.sends(rank, [&](const message& m) { sends.push_back(place(m.to, m.where, had, target)); });
-    plan.receives(rank, [&](const message& m) { receives.push_back(place(m.from, m.where, has, source)); });
+    plan.sends(rank, [&](const message& m) { sends.push_back(transfer_of(m.to, m.where, had, target)); });
+    plan.receives(rank, [&](const message& m) { receives.push_back(transfer_of(m.from, m.where, has, source)); });
     if (p.is_product()) {
       join(sends);
       join(receives);
@@ -70,14 +70,14 @@ struct exchange_plan {
     find_workers(plan, rank);
   }
 
-  /// The place of a worker among those that take part.
-  std::size_t place_of(int worker) const {
+  /// The index of a worker among those that take part.
+  std::size_t index_of(int worker) const {
     return static_cast<std::size_t>(std::find(workers.begin(), workers.end(), worker) - workers.begin());
   }
 
-  static std::uint64_t key_of(const phase& p, tessera::element e, const call_context& what) {
+  static std::uint64_t key_of(const phase& p, tessera::element e, const call_context& context) {
     fingerprint f;
-    f << static_cast<index_t>(fingerprint_of(p, e)) << static_cast<index_t>(what.hash());
+    f << static_cast<index_t>(fingerprint_of(p, e)) << static_cast<index_t>(context.hash());
     return f.value();
   }
 
@@ -89,10 +89,10 @@ struct exchange_plan {
     p.workers = workers;
     p.in.push(n);
     p.out.push(n * static_cast<index_t>(workers.size()));
-    index_t place = 0;
+    index_t row = 0;
     for (const int w : workers) {
       box_transfer l{w, {}, {}, p.in};
-      l.here.push(place++ * n);
+      l.here.push(row++ * n);
       l.there.push(0);
       p.receives.push_back(l);
       std::swap(l.here[0], l.there[0]);
@@ -119,22 +119,22 @@ struct exchange_plan {
     for (int d = 0; d < where.count; ++d) at.push(position(in[d], where[d].lo));
     return at;
   }
-  static box_transfer place(int peer, const box& where, const holding& own, const cutting& peers) {
+  static box_transfer transfer_of(int peer, const box& where, const holding& own, const cutting& peers) {
     box_transfer l{peer, begin_of(where, own), begin_of(where, peers.held_by(peer)), {}};
     for (const interval& i : where) l.extents.push(i.size());
     return l;
   }
 
   // Boxes of a product that lie end to end go as one.
-  static void join(std::vector<box_transfer>& legs) {
+  static void join(std::vector<box_transfer>& transfers) {
     std::vector<box_transfer> all;
-    for (const box_transfer& l : legs) {
+    for (const box_transfer& l : transfers) {
       const auto before =
           std::find_if(all.begin(), all.end(), [&](const box_transfer& k) { return k.ends_at(l) >= 0; });
       if (before == all.end()) all.push_back(l);
       else before->extents[before->ends_at(l)] += l.extents[before->ends_at(l)];
     }
-    legs = std::move(all);
+    transfers = std::move(all);
   }
 
   void order_by_coordinate(const mesh_value& senders) {

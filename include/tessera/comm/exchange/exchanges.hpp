@@ -14,21 +14,22 @@ class exchanges {
  public:
   explicit exchanges(transport& carrier, std::size_t most = 1024) : carrier_(carrier), most_(most) {}
 
-  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const call_context& what) {
-    auto& known = bound_[exchange_plan::key_of(p, e, what)];
-    if (!known) known = bind(p, e, what);
+  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const call_context& context) {
+    auto& known = bound_[exchange_plan::key_of(p, e, context)];
+    if (!known) known = bind(p, e, context);
     return known;
   }
 
  private:
-  std::shared_ptr<bound_exchange> bind(const phase& p, element e, const call_context& what) {
-    exchange_plan plan(p, carrier_.rank(), e, what);
+  std::shared_ptr<bound_exchange> bind(const phase& p, element e, const call_context& context) {
+    exchange_plan plan(p, carrier_.rank(), e, context);
     fingerprint workers;
     for (const int w : plan.workers) workers << w;
     auto& alike = by_workers_[workers.value()];
     const auto oldest = std::min_element(alike.begin(), alike.end(),
                                          [](const auto& a, const auto& b) { return a->last_used < b->last_used; });
-    const std::uint64_t goes = agreement::name(carrier_, plan, alike.size() < most_ ? 0 : (*oldest)->plan().id, what);
+    const std::uint64_t goes =
+        agreement::assign_id(carrier_, plan, alike.size() < most_ ? 0 : (*oldest)->plan().id, context);
     std::erase_if(alike, [&](const auto& x) {
       if (x->plan().id != goes) return false;
       x->retired = true;

@@ -33,19 +33,19 @@ class host_exchange : public bound_exchange {
 
   // Combines the terms; term(i) says where the box of receive i lies.
   template <class Term>
-  void fold(const exchange_call& call, Term&& term) {
-    for (std::size_t c = 0; c < cells_.size(); ++c) fold_cell(c, call, term);
+  void combine_terms(const exchange_call& call, Term&& term) {
+    for (std::size_t c = 0; c < cells_.size(); ++c) combine_cell(c, call, term);
   }
   template <class Term>
-  void fold_cell(std::size_t c, const exchange_call& call, Term&& term) {
+  void combine_cell(std::size_t c, const exchange_call& call, Term&& term) {
     if (call.has_own && alone_[c]) return;
     const index_t size = bytes_of(call.out.element);
-    std::size_t place = 0;
+    std::size_t number = 0;
     for (const int i : plan().cells[c].terms) {
-      cells_[c].lies(place, term(static_cast<std::size_t>(i)), size);
-      ++place;
+      cells_[c].lies(number, term(static_cast<std::size_t>(i)), size);
+      ++number;
     }
-    cells_[c].lies(place, {call.out.data, call.out.strides.begin()}, size);
+    cells_[c].lies(number, {call.out.data, call.out.strides.begin()}, size);
     cells_[c].combine_others(call.out.element, plan().with);
   }
 

@@ -14,7 +14,7 @@ namespace tessera {
 namespace engine {
 
 /// Where tensors lie: on the host, or on a device of a kind that LibTorch numbers, one of those that the process sees.
-struct tensor_place {
+struct tensor_device {
   int kind = 0;
   int index = -1;
 };
@@ -22,8 +22,8 @@ struct tensor_place {
 /// What a transport can do, as data.
 struct transport_traits {
   const char* name;
-  bool shares_memory;      ///< receivers read the sender's box themselves: no staging
-  tensor_place tensors{};  ///< where the tensors lie that it serves
+  bool shares_memory;       ///< receivers read the sender's box themselves: no staging
+  tensor_device tensors{};  ///< where the tensors lie that it serves
 };
 
 /// Carries boxes between the workers of one launch; seen from one of them. Its exchanges keep it alive, so a
@@ -82,11 +82,11 @@ class transport : public std::enable_shared_from_this<transport> {
   std::function<void(const error&)> went_on;
   std::function<void()> meanwhile;  ///< what this worker goes on with while it waits in a call
   /// what workers do together when their programs ended well, before they leave
-  std::deque<std::function<void()>> endings;
+  std::deque<std::function<void()>> exit_hooks;
 
  protected:
-  /// What an exchange holds of its transport. Those of agreements hold nothing: the transport itself has them.
-  std::shared_ptr<const void> held_by(const exchange_plan& plan) const {
+  /// What keeps an exchange's transport alive. Those of agreements keep nothing: the transport itself has them.
+  std::shared_ptr<const void> keep_alive(const exchange_plan& plan) const {
     return plan.agrees() ? nullptr : shared_from_this();
   }
   /// Lets them go, where they need what a transport has.

@@ -53,12 +53,12 @@ launch_environment read_environment(Get&& get, const engine::launch_choice& chos
   };
   // The number that a variable says or, as SLURM's "2(x3)", begins with.
   const auto number = [&](const char* name, int otherwise, bool begins = false) {
-    const std::string_view said = text(name);
-    if (said.empty()) return otherwise;
+    const std::string_view given = text(name);
+    if (given.empty()) return otherwise;
     int n = 0;
-    const auto [end, wrong] = std::from_chars(said.data(), said.data() + said.size(), n);
-    if (wrong != std::errc{} || n < 0 || (!begins && end != said.data() + said.size()))
-      throw error(refusal{code::launcher_not_understood}, std::string(name) + "=" + std::string(said));
+    const auto [end, wrong] = std::from_chars(given.data(), given.data() + given.size(), n);
+    if (wrong != std::errc{} || n < 0 || (!begins && end != given.data() + given.size()))
+      throw error(refusal{code::launcher_not_understood}, std::string(name) + "=" + std::string(given));
     return n;
   };
   const auto first = [&](std::initializer_list<const char*> names) {

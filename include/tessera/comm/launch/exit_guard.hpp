@@ -12,7 +12,7 @@
 namespace tessera::detail {
 
 /// Prints what went wrong, in one piece.
-inline void complain(std::string_view who, const std::exception& what) {
+inline void report_failure(std::string_view who, const std::exception& what) {
   const std::string line = fmt::format("tessera: {}: {}\n", who, what.what());
   std::fflush(stdout);
   std::fwrite(line.data(), 1, line.size(), stderr);
@@ -34,7 +34,7 @@ class exit_guard {
     [[maybe_unused]] static const int once = std::atexit([] {
       if (guarded() == 0) return;
       if (const exit_guard* g = mine()) g->say();
-      complain("a thread that is no worker", error(refusal{code::worker_lost}, called_exit));
+      report_failure("a thread that is no worker", error(refusal{code::worker_lost}, called_exit));
       end_process();
     });
   }
@@ -49,7 +49,7 @@ class exit_guard {
   static constexpr const char* called_exit = "it called exit";
 
   void say() const {
-    complain(who_, error(refusal{code::worker_lost, rank_, rank_}, called_exit));
+    report_failure(who_, error(refusal{code::worker_lost, rank_, rank_}, called_exit));
     end_();
   }
   static const exit_guard*& mine() {  // a plain pointer: destructors of this thread have run when exit asks

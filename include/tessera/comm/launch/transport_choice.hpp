@@ -3,9 +3,9 @@
 #include <tessera/comm/launch/environment.hpp>
 #include <tessera/topology/mesh_value.hpp>
 
-#include <string>
+#include <array>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace tessera {
 
@@ -13,11 +13,11 @@ namespace tessera {
 enum class transport_choice : unsigned char { automatic, in_process, mpi, tcp };
 
 /// The choices by their names, as command lines give them.
-inline const std::vector<std::pair<std::string, transport_choice>> transport_names{
-    {"auto", transport_choice::automatic},
-    {"in-process", transport_choice::in_process},
-    {"mpi", transport_choice::mpi},
-    {"tcp", transport_choice::tcp}};
+inline constexpr std::array<std::pair<std::string_view, transport_choice>, 4> transport_names{
+    {{"auto", transport_choice::automatic},
+     {"in-process", transport_choice::in_process},
+     {"mpi", transport_choice::mpi},
+     {"tcp", transport_choice::tcp}}};
 
 namespace engine {
 

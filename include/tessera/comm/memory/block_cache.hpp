@@ -34,7 +34,7 @@ class block_cache {
   ~block_cache() { trim(); }
 
   /// At least so many bytes, aligned to 64; nullptr for none.
-  void* take(std::size_t bytes) {
+  void* allocate(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     if (bytes > size_class::largest) throw none_left(bytes);
     const auto size = size_class::of(bytes);
@@ -49,7 +49,7 @@ class block_cache {
   }
 
   /// Gives a block back to the cache that it came from.
-  static void give_back(void* bytes) noexcept {
+  static void deallocate(void* bytes) noexcept {
     if (bytes == nullptr) return;
     detail::block_header* const block = static_cast<detail::block_header*>(bytes) - 1;
     detail::chunk& from = *block->in;
@@ -134,7 +134,7 @@ class block_cache {
     detail::chunk* c = nullptr;
     {
       std::lock_guard lock(mine.mutex);
-      c = mine.take_idle(pages);
+      c = mine.claim_idle(pages);
       if (c != nullptr) ++mine.hits;
     }
     if (c == nullptr) c = &new_or_of_another(mine, pages, wanted);
@@ -154,7 +154,7 @@ class block_cache {
     const std::size_t most = std::min(cap_, 2 * std::max(peak_.load(), in_use_.load() + bytes) + spare);
     if (held_ + bytes > most) {
       gather_idle();
-      if (detail::chunk* const c = take_oldest([&](detail::shelf& s) { return s.idle_like(pages); })) {
+      if (detail::chunk* const c = claim_oldest([&](detail::shelf& s) { return s.idle_like(pages); })) {
         std::lock_guard own(mine.mutex);
         ++mine.hits;
         mine.moved += c->home != &mine;
@@ -164,11 +164,11 @@ class block_cache {
     }
     if (bytes > cap_ || held_ > cap_ - bytes)
       throw error(refusal{code::memory_cap_reached, as_number(wanted), as_number(in_use_), as_number(cap_)});
-    std::byte* memory = source_.take(bytes);
+    std::byte* memory = source_.allocate(bytes);
     if (memory == nullptr) {
       gather_idle();
       release_down_to(0);
-      memory = source_.take(bytes);
+      memory = source_.allocate(bytes);
     }
     if (memory == nullptr) throw none_left(wanted);
     held_ += bytes;
@@ -195,7 +195,7 @@ class block_cache {
 
   // Takes the chunk that was idle longest off its shelf, of lists(shelf); null if there is none.
   template <class Lists>
-  detail::chunk* take_oldest(Lists&& lists) {
+  detail::chunk* claim_oldest(Lists&& lists) {
     while (true) {
       detail::shelf* on = nullptr;
       detail::chunk_list* in = nullptr;
@@ -217,10 +217,10 @@ class block_cache {
 
   void release_down_to(std::size_t bytes) {
     while (held_ > bytes) {
-      detail::chunk* const c = take_oldest([](detail::shelf& s) { return std::span(s.idle); });
+      detail::chunk* const c = claim_oldest([](detail::shelf& s) { return std::span(s.idle); });
       if (c == nullptr) return;
       held_ -= c->bytes();
-      source_.give_back(reinterpret_cast<std::byte*>(c), c->bytes());
+      source_.deallocate(reinterpret_cast<std::byte*>(c), c->bytes());
     }
   }
 

@@ -114,7 +114,7 @@ struct alignas(64) shelf {
   }
 
   /// The chunk that became idle last, of those that will do.
-  chunk* take_idle(size_class size) {
+  chunk* claim_idle(size_class size) {
     for (chunk_list& chunks : idle_like(size))
       if (chunks.first != nullptr) return chunks.remove(*chunks.first);
     return nullptr;

@@ -15,32 +15,32 @@ namespace tessera::engine {
 /// So whoever looks at a run that was given back finds there what is like it. One thread asks.
 class line_allocator {
  public:
-  static constexpr std::size_t line = 64;
+  static constexpr std::size_t line_bytes = 64;
 
   explicit line_allocator(page_source& source) : source_(source) {}
 
   /// So many in a row, zero when they are new; nullptr where there are no more pages.
-  std::byte* take(std::size_t lines) {
-    ++taken_;
+  std::byte* allocate(std::size_t lines) {
+    ++allocations_;
     std::vector<std::byte*>& free = free_[lines];
     if (!free.empty()) {
       std::byte* const at = free.back();
       free.pop_back();
       return at;
     }
-    if (left_ < lines * line) {
-      const std::size_t bytes = (lines * line + chunk - 1) / chunk * chunk;
-      at_ = source_.take(bytes);
+    if (left_ < lines * line_bytes) {
+      const std::size_t bytes = (lines * line_bytes + chunk - 1) / chunk * chunk;
+      at_ = source_.allocate(bytes);
       left_ = at_ == nullptr ? 0 : bytes;
       if (at_ == nullptr) return nullptr;
     }
-    left_ -= lines * line;
-    return std::exchange(at_, at_ + lines * line);
+    left_ -= lines * line_bytes;
+    return std::exchange(at_, at_ + lines * line_bytes);
   }
-  void give_back(std::byte* at, std::size_t lines) { free_[lines].push_back(at); }
+  void deallocate(std::byte* at, std::size_t lines) { free_[lines].push_back(at); }
 
   /// How many runs were ever taken.
-  std::uint64_t taken() const { return taken_; }
+  std::uint64_t allocations() const { return allocations_; }
 
  private:
   static constexpr std::size_t chunk = 16 * page_source::page;
@@ -49,7 +49,7 @@ class line_allocator {
   std::byte* at_ = nullptr;  // what no run has been cut from yet
   std::size_t left_ = 0;
   std::map<std::size_t, std::vector<std::byte*>> free_;  // runs, by length
-  std::uint64_t taken_ = 0;
+  std::uint64_t allocations_ = 0;
 };
 
 }  // namespace tessera::engine

@@ -79,10 +79,10 @@ class shared_heap final : public page_source {
 
   /// For copies of what lies elsewhere.
   block_cache& copies() { return copies_; }
-  /// For boards.
+  /// For slots.
   line_allocator& lines() { return lines_; }
 
-  std::byte* take(std::size_t bytes) override {
+  std::byte* allocate(std::size_t bytes) override {
     std::lock_guard lock(mutex_);
     const auto room = std::find_if(free_.begin(), free_.end(), [&](const auto& f) { return f.second >= bytes; });
     if (room == free_.end()) return nullptr;
@@ -91,7 +91,7 @@ class shared_heap final : public page_source {
     if (size > bytes) free_.emplace(at + bytes, size - bytes);
     return begin_ + at;
   }
-  void give_back(std::byte* pages, std::size_t bytes) override {
+  void deallocate(std::byte* pages, std::size_t bytes) override {
     madvise(pages, bytes, MADV_REMOVE);
     std::lock_guard lock(mutex_);
     auto here = free_.emplace(offset_of(pages), bytes).first;
@@ -116,7 +116,7 @@ class shared_heap final : public page_source {
         static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     return std::min(2 * memory, (std::size_t{1} << 46) / std::max(1u, std::thread::hardware_concurrency()));
   }
-  void refuse(const char* what, int number) { why_ = std::string(what) + ": " + std::strerror(number); }
+  void refuse(const char* call, int number) { why_ = std::string(call) + ": " + std::strerror(number); }
 
   const std::uint64_t mark_ = static_cast<std::uint64_t>(std::chrono::system_clock::now().time_since_epoch().count()) ^
                               static_cast<std::uint64_t>(getpid()) << 40;

@@ -13,12 +13,12 @@ class message_transport : public transport {
  public:
   int rank() const final { return rank_; }
   int size() const final { return size_; }
-  bool ended() const final { return waiting_.ended(); }
-  std::optional<error> failure() const final { return waiting_.failure(); }
+  bool ended() const final { return detector_.ended(); }
+  std::optional<error> failure() const final { return detector_.failure(); }
   void listen() final {
     next_look_ = clock::now() + a_while;
     read();
-    if (waiting_.failure()) throw *waiting_.failure();
+    if (detector_.failure()) throw *detector_.failure();
   }
 
   /// This worker's program threw: all others stop with the same error. Whether this one is to say it: a lower worker
@@ -26,35 +26,35 @@ class message_transport : public transport {
   /// program may have caught it, this one says it after some seconds more, each later than the lower ones.
   bool abandon(const error& why) {
     read();
-    waiting_.stop(why);
+    detector_.stop(why);
     if (!says_itself_) says_itself_ = clock::now() + for_others + std::min(rank(), 20) * 2 * a_while;
-    for (const auto until = clock::now() + for_answers; !waiting_.settled() && clock::now() < until; read())
+    for (const auto until = clock::now() + for_answers; !detector_.settled() && clock::now() < until; read())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return !waiting_.failed_elsewhere() || (clock::now() > *says_itself_ && waiting_.say());
+    return !detector_.failed_elsewhere() || (clock::now() > *says_itself_ && detector_.say());
   }
   /// Whether another worker has said the error which this one heard of, or has stopped with it.
-  bool told_of() const { return waiting_.told_of(); }
+  bool is_reported() const { return detector_.is_reported(); }
 
   /// Tells all others that this worker's program ended, and waits until they have ended too: one that stays silent is
   /// stuck.
   void leave() {
-    waiting_.end();
+    detector_.end();
     int watched = -1;
     std::uint64_t heard = 0;
     auto until = detail::deadline_after(time_limit);
     auto next_hail = clock::now();
-    for (int other; (other = waiting_.still_runs()) >= 0; listen()) {
-      if (other != watched || waiting_.heard_of(other) != heard) {
+    for (int other; (other = detector_.still_runs()) >= 0; listen()) {
+      if (other != watched || detector_.heard_of(other) != heard) {
         watched = other;
-        heard = waiting_.heard_of(other);
+        heard = detector_.heard_of(other);
         until = detail::deadline_after(time_limit);
       }
       if (clock::now() > until)
-        waiting_.fail(refusal{code::time_limit, rank(), other, time_limit.count()},
-                      told(rank(), has_ended) + "; " + told(other, in_no_call));
+        detector_.fail(refusal{code::time_limit, rank(), other, time_limit.count()},
+                       worker_text(rank(), has_ended) + "; " + worker_text(other, in_no_call));
       if (clock::now() > next_hail) {
         next_hail = clock::now() + a_while;
-        waiting_.hail(other);
+        detector_.hail(other);
       }
       std::this_thread::sleep_for(std::chrono::microseconds(200));
     }
@@ -71,7 +71,7 @@ class message_transport : public transport {
 
   message_transport(int rank, int size)
       : rank_(rank),
-        waiting_(
+        detector_(
             rank, size, [this](int to, const detail::wait_message& m) { tell(to, m); }, [this] { return needs_(); },
             [this](std::uint64_t exchange, std::uint64_t call) { return missing(exchange, call); }),
         size_(size) {}
@@ -79,9 +79,9 @@ class message_transport : public transport {
   /// A worker that was stopped begins no call and ends none; the launch is told that its program goes on.
   void refuse_if_stopped(const call_context& does) {
     if (!stopped_) return;
-    waiting_.stop(error(refusal{code::call_given_up, rank()}, told(rank(), text_of(does))));
-    if (went_on) went_on(*waiting_.failure());
-    throw *waiting_.failure();
+    detector_.stop(error(refusal{code::call_given_up, rank()}, worker_text(rank(), text_of(does))));
+    if (went_on) went_on(*detector_.failure());
+    throw *detector_.failure();
   }
 
   /// Sends a message without waiting.
@@ -92,7 +92,7 @@ class message_transport : public transport {
   virtual detail::dependencies missing(std::uint64_t, std::uint64_t) const { return {}; }
 
   int rank_;
-  detail::deadlock_detector waiting_;
+  detail::deadlock_detector detector_;
   clock::time_point next_look_;
   bool stopped_ = false;  // it gave up a call, and begins nothing more
 

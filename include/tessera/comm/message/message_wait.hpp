@@ -20,11 +20,11 @@ class message_wait {
     until_ = detail::deadline_after(carrier_.time_limit);
     next_question_ = clock::now() + message_transport::a_while;
     carrier_.needs_ = std::move(of);
-    carrier_.waiting_.enter(exchange, call);
+    carrier_.detector_.enter(exchange, call);
   }
   message_wait(const message_wait&) = delete;
   message_wait& operator=(const message_wait&) = delete;
-  ~message_wait() { carrier_.waiting_.leave(); }
+  ~message_wait() { carrier_.detector_.leave(); }
 
   /// Hears and asks, when it is time; throws what is wrong.
   void look() {
@@ -34,14 +34,15 @@ class message_wait {
     carrier_.listen();
     if (now > until_ && !last_) {  // those that only wait answer once more
       last_ = now + message_transport::for_answers;
-      carrier_.waiting_.ask();
+      carrier_.detector_.ask();
     } else if (last_ && now > *last_) {
-      const int stuck = carrier_.waiting_.behind();
-      carrier_.waiting_.fail(refusal{code::time_limit, carrier_.rank(), stuck, carrier_.time_limit.count()},
-                             told(carrier_.rank(), text_of(call_.does)) + "; " + told(stuck, in_no_call));
+      const int stuck = carrier_.detector_.behind();
+      carrier_.detector_.fail(
+          refusal{code::time_limit, carrier_.rank(), stuck, carrier_.time_limit.count()},
+          worker_text(carrier_.rank(), text_of(call_.does)) + "; " + worker_text(stuck, in_no_call));
     } else if (!last_ && now > next_question_) {
       next_question_ = clock::time_point::max();
-      carrier_.waiting_.ask();
+      carrier_.detector_.ask();
     }
   }
 

@@ -27,25 +27,25 @@ class mpi_box {
       return;
     }
     count = 1;
-    own_ = repeated(MPI_BYTE, row, 1, most);
+    type_ = repeated(MPI_BYTE, row, 1, most);
     for (; d >= 0; --d) {
-      MPI_Datatype inner = own_;
-      own_ = repeated(inner, of.extents[d], of.strides[d] * size, most);
+      MPI_Datatype inner = type_;
+      type_ = repeated(inner, of.extents[d], of.strides[d] * size, most);
       release(inner);
     }
-    MPI_Type_commit(&own_);
+    MPI_Type_commit(&type_);
   }
   mpi_box(mpi_box&& other) noexcept
-      : offset(other.offset), count(other.count), own_(std::exchange(other.own_, MPI_DATATYPE_NULL)) {}
+      : offset(other.offset), count(other.count), type_(std::exchange(other.type_, MPI_DATATYPE_NULL)) {}
   mpi_box& operator=(mpi_box&& other) noexcept {
     offset = other.offset;
     count = other.count;
-    std::swap(own_, other.own_);
+    std::swap(type_, other.type_);
     return *this;
   }
-  ~mpi_box() { release(own_); }
+  ~mpi_box() { release(type_); }
 
-  MPI_Datatype type() const { return own_ == MPI_DATATYPE_NULL ? MPI_BYTE : own_; }
+  MPI_Datatype type() const { return type_ == MPI_DATATYPE_NULL ? MPI_BYTE : type_; }
 
  private:
   static void release(MPI_Datatype& type) {
@@ -62,13 +62,13 @@ class mpi_box {
     MPI_Datatype row = repeated(one, most, stride, most);
     MPI_Datatype parts[]{repeated(row, n / most, most * stride, most), repeated(one, n % most, stride, most)};
     const int once[]{1, 1};
-    const MPI_Aint places[]{0, n / most * most * stride};
-    MPI_Type_create_struct(2, once, places, parts, &all);
+    const MPI_Aint offsets[]{0, n / most * most * stride};
+    MPI_Type_create_struct(2, once, offsets, parts, &all);
     for (MPI_Datatype* part : {&row, &parts[0], &parts[1]}) release(*part);
     return all;
   }
 
-  MPI_Datatype own_ = MPI_DATATYPE_NULL;
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
 }  // namespace tessera::engine

@@ -19,29 +19,30 @@ namespace engine {
 /// messages.
 class mpi_exchange final : public host_exchange {
  public:
-  mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(all_near(carrier, bound) ? std::move(bound)
-                                               : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece),
-                      carrier.rank(), std::move(held)),
+  mpi_exchange(mpi_transport& carrier, exchange_plan bound, std::shared_ptr<const void> keeper)
+      : host_exchange(all_on_node(carrier, bound)
+                          ? std::move(bound)
+                          : detail::in_pieces(std::move(bound), carrier.options_.smallest_piece),
+                      carrier.rank(), std::move(keeper)),
         carrier_(carrier),
-        begun_(carrier.waiting_.begun(plan().id)),
+        begun_(carrier.detector_.begun(plan().id)),
         rounds_(detail::rounds_of(plan())) {
     tag_ = carrier_.tag_of(plan().id);
-    for (const std::vector<box_transfer>* legs : {&plan().sends, &plan().receives})
-      for (const box_transfer& l : *legs) sends_messages_ = sends_messages_ || travels(l.peer);
-    if (!plan().offers.empty() && plan().offers[plan().place_of(carrier_.rank())] != 0)
-      near_ = std::make_unique<detail::node_peers>(carrier_.node_, plan(), carrier_.rank());
-    if (near_ && near_->has_sources()) carrier_.with_sources_.push_back(this);
+    for (const std::vector<box_transfer>* transfers : {&plan().sends, &plan().receives})
+      for (const box_transfer& l : *transfers) sends_messages_ = sends_messages_ || travels(l.peer);
+    if (!plan().offers.empty() && plan().offers[plan().index_of(carrier_.rank())] != 0)
+      peers_ = std::make_unique<detail::node_peers>(carrier_.node_, plan(), carrier_.rank());
+    if (peers_ && peers_->has_sources()) carrier_.with_sources_.push_back(this);
     if (!plan().agreed()) return;
     carrier_.used_.insert(tag_);
-    carrier_.waiting_.bind(plan());
+    carrier_.detector_.bind(plan());
   }
   ~mpi_exchange() override {
     std::erase(carrier_.going_on_, this);
     std::erase(carrier_.with_sources_, this);
     if (plan().agreed()) carrier_.used_.erase(tag_);
-    if (!plan().agrees()) carrier_.waiting_.let_go(plan());
-    if (near_ && !near_->is_read()) carrier_.left_behind_.push_back(std::move(near_));
+    if (!plan().agrees()) carrier_.detector_.let_go(plan());
+    if (peers_ && !peers_->is_read()) carrier_.left_behind_.push_back(std::move(peers_));
   }
 
  private:
@@ -51,15 +52,15 @@ class mpi_exchange final : public host_exchange {
 
   static mpi_call& mine(exchange_call& call) { return static_cast<mpi_call&>(call); }
 
-  static bool is_near(const mpi_transport& carrier, const exchange_plan& plan, int worker) {
-    return detail::node_peers::share_boards(carrier.node_, plan, carrier.rank_, worker);
+  static bool same_node(const mpi_transport& carrier, const exchange_plan& plan, int worker) {
+    return detail::node_peers::share_slots(carrier.node_, plan, carrier.rank_, worker);
   }
-  static bool all_near(const mpi_transport& carrier, const exchange_plan& plan) {
+  static bool all_on_node(const mpi_transport& carrier, const exchange_plan& plan) {
     return std::all_of(plan.workers.begin(), plan.workers.end(),
-                       [&](int w) { return w == carrier.rank_ || is_near(carrier, plan, w); });
+                       [&](int w) { return w == carrier.rank_ || same_node(carrier, plan, w); });
   }
   // Whether boxes to and from a worker are messages.
-  bool travels(int worker) const { return worker != carrier_.rank() && !is_near(carrier_, plan(), worker); }
+  bool travels(int worker) const { return worker != carrier_.rank() && !same_node(carrier_, plan(), worker); }
 
   std::unique_ptr<exchange_call> make_call() override { return std::make_unique<mpi_call>(plan(), rounds_); }
 
@@ -79,7 +80,7 @@ class mpi_exchange final : public host_exchange {
       c.look_again();
     }
     c.posted = true;
-    if (near_) near_->show(c.shows, c);
+    if (peers_) peers_->show(c.shows, c);
     if (open_.empty() || !sends_messages_) begin_rounds(c);
     if (!goes_by_itself(c)) {
       if (open_.empty()) carrier_.going_on_.push_back(this);
@@ -108,7 +109,7 @@ class mpi_exchange final : public host_exchange {
   }
   // The last round has begun, and nobody waits until this worker has read.
   bool goes_by_itself(const mpi_call& c) const {
-    return (near_ && near_->has_sources() ? c.rounds_taken : c.rounds_begun) == rounds_;
+    return (peers_ && peers_->has_sources() ? c.rounds_taken : c.rounds_begun) == rounds_;
   }
   void begin_rounds(mpi_call& c) {
     for (; c.rounds_begun < std::min(rounds_, c.rounds_taken + mpi_call::at_once); ++c.rounds_begun)
@@ -117,7 +118,7 @@ class mpi_exchange final : public host_exchange {
   }
   // The next round.
   bool has_come(mpi_call& c) {
-    const bool read = !near_ || (plan().fold ? near_->begun(c) : near_->take(c));
+    const bool read = !peers_ || (plan().fold ? peers_->begun(c) : peers_->pull(c));
     if (!read || c.rounds_taken >= c.rounds_begun) return false;
     for (std::size_t i = c.rounds_taken; i < c.receives.size() && !c.all_came; i += rounds_)
       if (!c.is_done(i)) return false;
@@ -136,14 +137,14 @@ class mpi_exchange final : public host_exchange {
     const bool keep = c.again && x.keeps;
     if (request == MPI_REQUEST_NULL) {
       std::byte* const from = x.beside ? c.beside.data() : tensor;
-      insist((keep ? to_keep : anew)(from + x.travels.offset, x.travels.count, x.travels.type(), l.peer, tag_,
-                                     carrier_.world_, &request),
-             c, l.peer);
+      throw_if_failed((keep ? to_keep : anew)(from + x.travels.offset, x.travels.count, x.travels.type(), l.peer, tag_,
+                                              carrier_.world_, &request),
+                      c, l.peer);
     }
-    if (keep) insist(MPI_Start(&request), c, l.peer);
+    if (keep) throw_if_failed(MPI_Start(&request), c, l.peer);
   }
   // What MPI cannot do with a worker is told in its words.
-  void insist(int status, const mpi_call& c, int peer) const {
+  void throw_if_failed(int status, const mpi_call& c, int peer) const {
     if (status == MPI_SUCCESS) return;
     int kind = MPI_ERR_OTHER;
     char says[MPI_MAX_ERROR_STRING]{};
@@ -152,7 +153,8 @@ class mpi_exchange final : public host_exchange {
     MPI_Error_string(status, says, &length);
     const reason& why =
         kind == MPI_ERR_TRUNCATE || kind == MPI_ERR_IN_STATUS ? code::workers_disagree : code::worker_lost;
-    carrier_.waiting_.fail(refusal{why, carrier_.rank(), peer}, told(carrier_.rank(), text_of(c.does)) + "; " + says);
+    carrier_.detector_.fail(refusal{why, carrier_.rank(), peer},
+                            worker_text(carrier_.rank(), text_of(c.does)) + "; " + says);
   }
 
   bool arrived(exchange_call& call) override {
@@ -175,7 +177,7 @@ class mpi_exchange final : public host_exchange {
       std::erase(open_, &c);
       if (open_.empty()) std::erase(carrier_.going_on_, this);
     }
-    if (near_) near_->end(c.shows);
+    if (peers_) peers_->end(c.shows);
     c.give_back(carrier_.spare_);
   }
 
@@ -187,8 +189,8 @@ class mpi_exchange final : public host_exchange {
     open_.clear();
     if (!c.posted) return;
     const auto until =
-        clock::now() + (carrier_.waiting_.failure() ? mpi_transport::a_while : mpi_transport::for_readers);
-    if (near_) near_->give_up(c.shows, c, until);
+        clock::now() + (carrier_.detector_.failure() ? mpi_transport::a_while : mpi_transport::for_readers);
+    if (peers_) peers_->give_up(c.shows, c, until);
     for (std::size_t i = 0; i < plan().receives.size(); ++i)
       if (!c.is_done(i)) MPI_Cancel(&c.requests[i]);
     int done = 0;
@@ -203,20 +205,20 @@ class mpi_exchange final : public host_exchange {
 
   // Puts the boxes of the next round where they belong; false if one of them cannot be read any more.
   bool take_round(mpi_call& c) {
-    const std::vector<box_transfer>& legs = plan().receives;
+    const std::vector<box_transfer>& transfers = plan().receives;
     const std::size_t round = c.rounds_taken;
     const auto term = [&](std::size_t i) -> strided {
-      if (near_ && near_->is_source(i)) return near_->term(i, legs[i], bytes_of(plan().element));
-      if (legs[i].peer == carrier_.rank())
-        return {c.in.part(legs[i].there, legs[i].extents).data, c.in.strides.begin()};
+      if (peers_ && peers_->is_source(i)) return peers_->term(i, transfers[i], bytes_of(plan().element));
+      if (transfers[i].peer == carrier_.rank())
+        return {c.in.part(transfers[i].there, transfers[i].extents).data, c.in.strides.begin()};
       return {c.beside.data() + c.receives[i].travels.offset, c.receives[i].packed.begin()};
     };
     const auto combine = [&] {
-      for (std::size_t i = round; i < plan().cells.size(); i += rounds_) fold_cell(i, c, term);
+      for (std::size_t i = round; i < plan().cells.size(); i += rounds_) combine_cell(i, c, term);
     };
-    if (plan().fold && near_ && !near_->read(c, combine)) return false;
-    if (plan().fold && !near_) combine();
-    if (++c.rounds_taken == rounds_ && plan().fold && near_) near_->took_all();
+    if (plan().fold && peers_ && !peers_->read(c, combine)) return false;
+    if (plan().fold && !peers_) combine();
+    if (++c.rounds_taken == rounds_ && plan().fold && peers_) peers_->took_all();
     if (plan().fold) return true;
     for (const letter& x : c.receives)
       if (x.beside)
@@ -225,7 +227,7 @@ class mpi_exchange final : public host_exchange {
   }
   bool all_done(mpi_call& c) {
     return receives_all(c) && all_came(c) && take_rounds(c) &&
-           (!near_ || near_->let_end(c.shows, c, carrier_.crowded_ ? 0 : looks_before_copies));
+           (!peers_ || peers_->let_end(c.shows, c, carrier_.crowded_ ? 0 : looks_before_copies));
   }
   bool all_came(mpi_call& c) {
     if (c.all_came) return true;
@@ -235,13 +237,13 @@ class mpi_exchange final : public host_exchange {
     for (std::size_t i = 0; i < plan().receives.size(); ++i) {
       const box_transfer& l = plan().receives[i];
       if (c.receives[i].travels.count == 0) continue;
-      if (status == MPI_ERR_IN_STATUS) insist(c.statuses[i].MPI_ERROR, c, l.peer);
+      if (status == MPI_ERR_IN_STATUS) throw_if_failed(c.statuses[i].MPI_ERROR, c, l.peer);
       MPI_Count came = 0;
       MPI_Get_elements_x(&c.statuses[i], MPI_BYTE, &came);
       if (status == MPI_SUCCESS && came != count_of(l.extents) * bytes_of(plan().element))
-        insist(MPI_ERR_TRUNCATE, c, l.peer);
+        throw_if_failed(MPI_ERR_TRUNCATE, c, l.peer);
     }
-    insist(status, c, carrier_.rank());
+    throw_if_failed(status, c, carrier_.rank());
     return c.all_came = true;
   }
 
@@ -252,8 +254,8 @@ class mpi_exchange final : public host_exchange {
   dependencies needed(const mpi_call& c) const;
   dependencies missing(std::uint64_t sequence) const;
   void add(dependencies& all, int worker, bool reads = false, std::uint64_t behind = 0) const;
-  void add_messages(dependencies& all, const mpi_call& c, const std::vector<box_transfer>& legs, std::size_t request,
-                    bool reads) const;
+  void add_messages(dependencies& all, const mpi_call& c, const std::vector<box_transfer>& transfers,
+                    std::size_t request, bool reads) const;
   bool offers_else(int peer) const;
 
   // Never sleeps: messages on their way go on only while somebody asks for them, and a reader of memory tells nobody
@@ -274,20 +276,20 @@ class mpi_exchange final : public host_exchange {
   static constexpr unsigned looks_before_copies = 100;
 
   mpi_transport& carrier_;
-  std::uint64_t& begun_;                      // calls
-  std::size_t rounds_;                        // of each
-  std::deque<mpi_call*> open_;                // that do not go by themselves
-  std::unique_ptr<detail::node_peers> near_;  // where there are any
-  bool sends_messages_ = false;               // or receives some
+  std::uint64_t& begun_;                       // calls
+  std::size_t rounds_;                         // of each
+  std::deque<mpi_call*> open_;                 // that do not go by themselves
+  std::unique_ptr<detail::node_peers> peers_;  // where there are any
+  bool sends_messages_ = false;                // or receives some
   int tag_ = 0;
 };
 
 }  // namespace engine
 
 inline std::shared_ptr<engine::bound_exchange> mpi_transport::bind(engine::exchange_plan plan) {
-  auto held = held_by(plan);
+  auto keeper = keep_alive(plan);
   std::erase_if(left_behind_, [](const auto& n) { return n->is_read(); });
-  return std::make_shared<engine::mpi_exchange>(*this, std::move(plan), std::move(held));
+  return std::make_shared<engine::mpi_exchange>(*this, std::move(plan), std::move(keeper));
 }
 
 }  // namespace tessera

@@ -9,7 +9,7 @@ namespace engine {
 /// Who has to begin the call: whose box has not come. Messages of one worker come in the order of its calls.
 inline detail::dependencies mpi_exchange::missing(const mpi_call& c) const {
   dependencies all;
-  if (near_) near_->each_missing(c, [&](int worker) { add(all, worker); });
+  if (peers_) peers_->each_missing(c, [&](int worker) { add(all, worker); });
   add_messages(all, c, plan().receives, 0, false);
   if (!open_.empty() && open_.front()->sequence <= c.sequence)
     add_messages(all, *open_.front(), plan().receives, 0, false);
@@ -21,7 +21,7 @@ inline detail::dependencies mpi_exchange::missing(const mpi_call& c) const {
 inline detail::dependencies mpi_exchange::needed(const mpi_call& c) const {
   dependencies all = missing(c);
   add_messages(all, c, plan().sends, plan().receives.size(), plan().fold);
-  if (near_) near_->each_behind(c, [&](int worker, std::uint64_t behind) { add(all, worker, true, behind); });
+  if (peers_) peers_->each_behind(c, [&](int worker, std::uint64_t behind) { add(all, worker, true, behind); });
   return all;
 }
 
@@ -45,15 +45,15 @@ namespace engine {
 inline void mpi_exchange::add(dependencies& all, int worker, bool reads, std::uint64_t behind) const {
   all.add(worker, [this](int peer) { return offers_else(peer); }, reads, behind);
 }
-inline void mpi_exchange::add_messages(dependencies& all, const mpi_call& c, const std::vector<box_transfer>& legs,
+inline void mpi_exchange::add_messages(dependencies& all, const mpi_call& c, const std::vector<box_transfer>& transfers,
                                        std::size_t request, bool reads) const {
-  for (const box_transfer& l : legs)
+  for (const box_transfer& l : transfers)
     if (!c.is_done(request++)) add(all, l.peer, reads);
 }
 
 /// Whether a worker offers what no call takes: a box that is here and not received, unless a call takes it later.
 inline bool mpi_exchange::offers_else(int peer) const {
-  const auto shown = [&](const mpi_exchange* e) { return e->near_->shows(peer, e->begun_); };
+  const auto shown = [&](const mpi_exchange* e) { return e->peers_->shows(peer, e->begun_); };
   if (std::any_of(carrier_.with_sources_.begin(), carrier_.with_sources_.end(), shown)) return true;
   int here = 0;
   MPI_Status status;

@@ -28,11 +28,11 @@ inline void cut_into_pieces(const box_transfer& whole, index_t bytes, index_t sm
 /// A Fold whose large terms travel in pieces.
 inline exchange_plan in_pieces(exchange_plan plan, index_t smallest) {
   if (!plan.fold) return plan;
-  for (std::vector<box_transfer>* legs : {&plan.sends, &plan.receives}) {
+  for (std::vector<box_transfer>* transfers : {&plan.sends, &plan.receives}) {
     std::vector<box_transfer> pieces;
-    for (const box_transfer& l : *legs)
+    for (const box_transfer& l : *transfers)
       cut_into_pieces(l, count_of(l.extents) * bytes_of(plan.element), smallest, pieces);
-    *legs = std::move(pieces);
+    *transfers = std::move(pieces);
   }
   plan.cells = cells_of(plan.receives);
   return plan;

@@ -56,14 +56,14 @@ class mpi_transport final : public engine::message_transport {
   engine::transport_traits traits() const override { return {"mpi", false}; }
 
   /// Whether a worker reads this one's memory, and this one reads its.
-  bool near(int worker) const { return node_.near(rank(), worker); }
+  bool same_node(int worker) const { return node_.same_node(rank(), worker); }
   /// Why workers of this one's node do not read one another's memory, where they were to; the first one of the node
   /// knows.
   const std::string& shares_nothing() const { return node_.why(); }
 
   std::uint64_t offer(const engine::exchange_plan& plan) override {
     const bool any =
-        std::any_of(plan.workers.begin(), plan.workers.end(), [this](int w) { return w != rank() && near(w); });
+        std::any_of(plan.workers.begin(), plan.workers.end(), [this](int w) { return w != rank() && same_node(w); });
     return any ? detail::shared_slot::offer(*options_.heap, plan.workers.size()) : 0;
   }
   inline std::shared_ptr<engine::bound_exchange> bind(engine::exchange_plan plan) override;
@@ -106,7 +106,7 @@ class mpi_transport final : public engine::message_transport {
 
   void tell(int to, const detail::wait_message& m) override { mailbox_.post(to, m); }
   void read() override {
-    for (detail::wait_message m; mailbox_.next(m);) waiting_.hear(m);
+    for (detail::wait_message m; mailbox_.next(m);) detector_.hear(m);
   }
   inline detail::dependencies missing(std::uint64_t exchange, std::uint64_t sequence) const override;
 

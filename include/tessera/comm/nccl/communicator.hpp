@@ -15,7 +15,7 @@ namespace tessera::engine {
 /// What is asked of NCCL while it lives goes to the device together.
 class nccl_group {
  public:
-  nccl_group() { detail::insist(ncclGroupStart(), "beginning a group"); }
+  nccl_group() { detail::throw_if_failed(ncclGroupStart(), "beginning a group"); }
   nccl_group(const nccl_group&) = delete;
   nccl_group& operator=(const nccl_group&) = delete;
   ~nccl_group() {
@@ -23,7 +23,7 @@ class nccl_group {
   }
   void end() {
     open_ = false;
-    detail::insist(ncclGroupEnd(), "ending a group");
+    detail::throw_if_failed(ncclGroupEnd(), "ending a group");
   }
 
  private:
@@ -41,17 +41,17 @@ class nccl_communicator {
     constexpr std::size_t words = sizeof(ncclUniqueId) / sizeof(std::uint64_t);
     static_assert(sizeof(ncclUniqueId) % sizeof(std::uint64_t) == 0);
     ncclUniqueId name{};
-    if (rank == workers.front()) detail::insist(ncclGetUniqueId(&name), "naming a communicator");
+    if (rank == workers.front()) detail::throw_if_failed(ncclGetUniqueId(&name), "naming a communicator");
     std::vector<std::uint64_t> mine(words);
     std::memcpy(mine.data(), &name, sizeof name);
     const std::vector<std::uint64_t> all =
-        among.gather(std::move(mine), "meeting over NCCL", {.why = purpose::agreement, .what = making});
+        among.gather(std::move(mine), "meeting over NCCL", {.why = purpose::agreement, .name = making});
     std::memcpy(&name, all.data(), sizeof name);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     config.blocking = 0;  // a worker that waits for others hears of those that ended
     try {
-      detail::insist(ncclCommInitRankConfig(&own_, static_cast<int>(workers.size()), name, place_of(rank), &config),
-                     making);
+      detail::throw_if_failed(
+          ncclCommInitRankConfig(&handle_, static_cast<int>(workers.size()), name, index_of(rank), &config), making);
       settle(making);
     } catch (...) {
       abort();
@@ -67,30 +67,30 @@ class nccl_communicator {
 
   /// Ends it, as all its workers do: what was handed to the device goes to its end first, unless it never will.
   void end() noexcept {
-    if (own_ == nullptr) return;
+    if (handle_ == nullptr) return;
     try {
       until_([this] { return cudaStreamQuery(stream.get()) != cudaErrorNotReady; }, ending);
-      detail::insist(ncclCommFinalize(own_), ending);
+      detail::throw_if_failed(ncclCommFinalize(handle_), ending);
       settle(ending);
-      static_cast<void>(ncclCommDestroy(std::exchange(own_, nullptr)));
+      static_cast<void>(ncclCommDestroy(std::exchange(handle_, nullptr)));
     } catch (...) {
       abort();
     }
   }
 
-  ncclComm_t get() const { return own_; }
-  int place_of(int rank) const {
+  ncclComm_t get() const { return handle_; }
+  int index_of(int rank) const {
     return static_cast<int>(std::find(workers.begin(), workers.end(), rank) - workers.begin());
   }
 
   /// Whether nothing went wrong, and NCCL does nothing on the host any more.
   bool settled() const {
     ncclResult_t status = ncclSuccess;
-    if (own_ == nullptr) return true;
-    detail::insist(ncclCommGetAsyncError(own_, &status), "asking a communicator");
+    if (handle_ == nullptr) return true;
+    detail::throw_if_failed(ncclCommGetAsyncError(handle_, &status), "asking a communicator");
     if (status != ncclSuccess && status != ncclInProgress)
       throw error(refusal{code::device_failed, status},
-                  fmt::format("{}: {}", ncclGetErrorString(status), ncclGetLastError(own_)));
+                  fmt::format("{}: {}", ncclGetErrorString(status), ncclGetLastError(handle_)));
     return status == ncclSuccess;
   }
   void settle(const char* does) const {
@@ -99,7 +99,7 @@ class nccl_communicator {
 
   /// Ends whatever it does on the device, and itself.
   void abort() noexcept {
-    if (own_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(own_, nullptr)));
+    if (handle_ != nullptr) static_cast<void>(ncclCommAbort(std::exchange(handle_, nullptr)));
   }
 
   const std::vector<int> workers;
@@ -111,7 +111,7 @@ class nccl_communicator {
   static constexpr const char* ending = "ending a communicator";
 
   wait until_;
-  ncclComm_t own_ = nullptr;
+  ncclComm_t handle_ = nullptr;
 };
 
 }  // namespace tessera::engine

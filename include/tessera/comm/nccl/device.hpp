@@ -12,13 +12,13 @@ namespace tessera {
 namespace detail {
 
 /// What CUDA or NCCL cannot do is told in its words.
-inline void insist(cudaError_t status, const char* what) {
+inline void throw_if_failed(cudaError_t status, const char* action) {
   if (status != cudaSuccess)
-    throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", what, cudaGetErrorString(status)));
+    throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", action, cudaGetErrorString(status)));
 }
-inline void insist(ncclResult_t status, const char* what) {
+inline void throw_if_failed(ncclResult_t status, const char* action) {
   if (status != ncclSuccess && status != ncclInProgress)
-    throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", what, ncclGetErrorString(status)));
+    throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", action, ncclGetErrorString(status)));
 }
 
 }  // namespace detail
@@ -29,8 +29,8 @@ namespace engine {
 class current_device {
  public:
   explicit current_device(int device) {
-    detail::insist(cudaGetDevice(&before_), "asking for the current device");
-    if (before_ != device) detail::insist(cudaSetDevice(device), "choosing a device");
+    detail::throw_if_failed(cudaGetDevice(&before_), "asking for the current device");
+    if (before_ != device) detail::throw_if_failed(cudaSetDevice(device), "choosing a device");
   }
   current_device(const current_device&) = delete;
   current_device& operator=(const current_device&) = delete;
@@ -43,39 +43,45 @@ class current_device {
 /// A queue of a device's work, beside those of whoever computes there.
 class device_stream {
  public:
-  device_stream() { detail::insist(cudaStreamCreateWithFlags(&own_, cudaStreamNonBlocking), "making a stream"); }
+  device_stream() {
+    detail::throw_if_failed(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "making a stream");
+  }
   device_stream(const device_stream&) = delete;
   device_stream& operator=(const device_stream&) = delete;
-  ~device_stream() { static_cast<void>(cudaStreamDestroy(own_)); }
+  ~device_stream() { static_cast<void>(cudaStreamDestroy(handle_)); }
 
-  cudaStream_t get() const { return own_; }
+  cudaStream_t get() const { return handle_; }
 
  private:
-  cudaStream_t own_ = nullptr;
+  cudaStream_t handle_ = nullptr;
 };
 
 /// A place in a stream, which another stream may wait for.
 class device_event {
  public:
-  device_event() { detail::insist(cudaEventCreateWithFlags(&own_, cudaEventDisableTiming), "making an event"); }
+  device_event() {
+    detail::throw_if_failed(cudaEventCreateWithFlags(&handle_, cudaEventDisableTiming), "making an event");
+  }
   device_event(const device_event&) = delete;
   device_event& operator=(const device_event&) = delete;
-  ~device_event() { static_cast<void>(cudaEventDestroy(own_)); }
+  ~device_event() { static_cast<void>(cudaEventDestroy(handle_)); }
 
   /// It is behind all that the stream has to do now.
-  void record(cudaStream_t on) { detail::insist(cudaEventRecord(own_, on), "recording an event"); }
+  void record(cudaStream_t on) { detail::throw_if_failed(cudaEventRecord(handle_, on), "recording an event"); }
   /// What the stream gets to do from now on comes behind it.
-  void delay(cudaStream_t other) const { detail::insist(cudaStreamWaitEvent(other, own_, 0), "waiting for an event"); }
+  void delay(cudaStream_t other) const {
+    detail::throw_if_failed(cudaStreamWaitEvent(other, handle_, 0), "waiting for an event");
+  }
   /// Whether the device came by.
   bool passed() const {
-    const cudaError_t status = cudaEventQuery(own_);
+    const cudaError_t status = cudaEventQuery(handle_);
     if (status == cudaErrorNotReady) return false;
-    detail::insist(status, "the device's work");
+    detail::throw_if_failed(status, "the device's work");
     return true;
   }
 
  private:
-  cudaEvent_t own_ = nullptr;
+  cudaEvent_t handle_ = nullptr;
 };
 
 /// Memory of a device between two places of a stream.
@@ -83,7 +89,8 @@ class device_memory {
  public:
   device_memory(index_t bytes, cudaStream_t on) : on_(on) {
     void* memory = nullptr;
-    if (bytes > 0) detail::insist(cudaMallocAsync(&memory, static_cast<std::size_t>(bytes), on), "memory of a device");
+    if (bytes > 0)
+      detail::throw_if_failed(cudaMallocAsync(&memory, static_cast<std::size_t>(bytes), on), "memory of a device");
     data_ = static_cast<std::byte*>(memory);
   }
   device_memory(const device_memory&) = delete;

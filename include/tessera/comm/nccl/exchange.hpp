@@ -18,8 +18,8 @@ struct nccl_call final : exchange_call, ordered_call {
   };
 
   nccl_exchange* of = nullptr;
-  std::uint64_t mine = 0;             // what this worker tells the others,
-  std::vector<std::uint64_t> places;  // and all tell it
+  std::uint64_t mine = 0;               // what this worker tells the others,
+  std::vector<std::uint64_t> begun_by;  // and all tell it
   std::optional<in_flight> telling;
   device_event ready;  // the tensors, for the exchange,
   device_event done;   // and for who reads them
@@ -39,8 +39,8 @@ struct nccl_call final : exchange_call, ordered_call {
 class nccl_exchange final : public bound_exchange {
  public:
   nccl_exchange(nccl_transport& carrier, exchange_plan bound, std::uint64_t how,
-                std::shared_ptr<nccl_communicator> among, std::shared_ptr<const void> held)
-      : bound_exchange(carried_by(how, std::move(bound)), std::move(held)),
+                std::shared_ptr<nccl_communicator> among, std::shared_ptr<const void> keeper)
+      : bound_exchange(carried_by(how, std::move(bound)), std::move(keeper)),
         carrier_(carrier),
         how_(how),
         among_(std::move(among)) {
@@ -63,7 +63,7 @@ class nccl_exchange final : public bound_exchange {
     const current_device here(carrier_.device_);
     auto call = std::make_unique<nccl_call>();
     call->of = this;
-    call->places.resize(plan().workers.size());
+    call->begun_by.resize(plan().workers.size());
     return call;
   }
 
@@ -78,7 +78,7 @@ class nccl_exchange final : public bound_exchange {
     if (alone()) return launch(c);
     among_->order.begin(c, plan().id);
     c.mine = c.begun;
-    c.telling.emplace(tells_->start(numbers(&c.mine, 1), numbers(c.places.data(), c.places.size()), c.does));
+    c.telling.emplace(tells_->start(numbers(&c.mine, 1), numbers(c.begun_by.data(), c.begun_by.size()), c.does));
     carrier_.go_on();
   }
 
@@ -91,18 +91,19 @@ class nccl_exchange final : public bound_exchange {
 
   void refuse_if_given_up(const nccl_call& c) const {
     const int me = carrier_.rank();
-    if (carrier_.stopped_) throw error(refusal{code::call_given_up, me}, told(me, text_of(c.does)));
+    if (carrier_.stopped_) throw error(refusal{code::call_given_up, me}, worker_text(me, text_of(c.does)));
   }
 
   // Learns when the others have begun the call, without waiting for it.
   void look(nccl_call& c) {
-    if (c.last == 0 && c.telling && c.telling->arrived()) c.last = *std::max_element(c.places.begin(), c.places.end());
+    if (c.last == 0 && c.telling && c.telling->arrived())
+      c.last = *std::max_element(c.begun_by.begin(), c.begun_by.end());
   }
   void meet(nccl_call& c) {
     if (!c.telling) return;
     c.telling->finish();
     c.telling.reset();
-    c.last = *std::max_element(c.places.begin(), c.places.end());
+    c.last = *std::max_element(c.begun_by.begin(), c.begun_by.end());
   }
 
   bool arrived(exchange_call& call) override {
@@ -130,9 +131,9 @@ class nccl_exchange final : public bound_exchange {
         nccl_call& o = static_cast<nccl_call&>(*other);
         o.of->meet(o);
       } else if (among_->order.needs_more(first)) {
-        const int late = among_->workers[static_cast<std::size_t>(std::max_element(c.places.begin(), c.places.end()) -
-                                                                  c.places.begin())];
-        throw error(refusal{code::order_unknown, carrier_.rank(), late}, told(carrier_.rank(), text_of(c.does)));
+        const int late = among_->workers[static_cast<std::size_t>(
+            std::max_element(c.begun_by.begin(), c.begun_by.end()) - c.begun_by.begin())];
+        throw error(refusal{code::order_unknown, carrier_.rank(), late}, worker_text(carrier_.rank(), text_of(c.does)));
       }
     }
   }
@@ -192,19 +193,21 @@ class nccl_exchange final : public bound_exchange {
     const ncclComm_t comm = among_->get();
     if (is(transfer_method::messages)) {
       nccl_group together;
-      const auto each = [&](const std::vector<box_transfer>& legs, const std::vector<letter>& of_legs, auto&& ask) {
-        for (std::size_t i = 0; i < legs.size(); ++i)
-          if (!own(legs[i]) && of_legs[i].bytes > 0) ask(of_legs[i], among_->place_of(legs[i].peer));
+      const auto each = [&](const std::vector<box_transfer>& transfers, const std::vector<letter>& of_transfers,
+                            auto&& ask) {
+        for (std::size_t i = 0; i < transfers.size(); ++i)
+          if (!own(transfers[i]) && of_transfers[i].bytes > 0)
+            ask(of_transfers[i], among_->index_of(transfers[i].peer));
       };
       each(plan().sends, c.sends, [&](const letter& x, int to) {
-        detail::insist(ncclSend(at(x, c.in), x.bytes, ncclUint8, to, comm, on), "sending");
+        detail::throw_if_failed(ncclSend(at(x, c.in), x.bytes, ncclUint8, to, comm, on), "sending");
       });
       each(plan().receives, c.receives, [&](const letter& x, int from) {
-        detail::insist(ncclRecv(at(x, c.out), x.bytes, ncclUint8, from, comm, on), "receiving");
+        detail::throw_if_failed(ncclRecv(at(x, c.out), x.bytes, ncclUint8, from, comm, on), "receiving");
       });
       together.end();
     } else if (is(transfer_method::all_gather)) {
-      detail::insist(
+      detail::throw_if_failed(
           ncclAllGather(at(c.sends[0], c.in), at(c.receives[0], c.out), c.sends[0].bytes, ncclUint8, comm, on),
           "gathering");
     } else if (is(transfer_method::reduce_scatter) || is(transfer_method::all_reduce)) {
@@ -212,13 +215,15 @@ class nccl_exchange final : public bound_exchange {
       const auto n = static_cast<std::size_t>(count_of(plan().out) * numbers.of_each);
       const ncclRedOp_t with = *nccl_operation_of(plan().with, plan().element);
       const auto add = is(transfer_method::all_reduce) ? &ncclAllReduce : &ncclReduceScatter;
-      detail::insist(add(at(c.sends[0], c.in), at(c.receives[0], c.out), n, numbers.type, with, comm, on), "adding");
+      detail::throw_if_failed(add(at(c.sends[0], c.in), at(c.receives[0], c.out), n, numbers.type, with, comm, on),
+                              "adding");
     } else {
       const int root = static_cast<int>(how_ - static_cast<std::uint64_t>(transfer_method::broadcast));
       const bool sends = among_->workers[static_cast<std::size_t>(root)] == carrier_.rank();
       std::byte* const whole = sends ? at(c.sends[0], c.in) : at(c.receives[0], c.out);
-      detail::insist(ncclBroadcast(whole, whole, (sends ? c.sends : c.receives)[0].bytes, ncclUint8, root, comm, on),
-                     "broadcasting");
+      detail::throw_if_failed(
+          ncclBroadcast(whole, whole, (sends ? c.sends : c.receives)[0].bytes, ncclUint8, root, comm, on),
+          "broadcasting");
     }
     among_->settle("handing a call to the device");
   }
@@ -275,18 +280,18 @@ inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) 
   if (options_.library_sums && plan.fold && !nccl_knows(plan.with, plan.element))
     throw error(refusal{code::sum_unknown_to_nccl},
                 fmt::format("{} of {}", name_of(plan.moves.how), name_of(plan.element)));
-  auto held = held_by(plan);
+  auto keeper = keep_alive(plan);
   std::shared_ptr<nccl_communicator> of;
   std::uint64_t how = 0;
   if (plan.agreed()) {
     const agreement workers(*host_, plan.workers);
     of = among(workers);
-    const call_context does{.why = purpose::agreement, .what = "choosing a collective"};
+    const call_context does{.why = purpose::agreement, .name = "choosing a collective"};
     const std::vector<std::uint64_t> all =
-        workers.gather({carriage_of(plan, rank(), options_.library_sums)}, "choosing a collective", does);
+        workers.gather({transfer_method_of(plan, rank(), options_.library_sums)}, "choosing a collective", does);
     if (std::all_of(all.begin(), all.end(), [&](std::uint64_t h) { return h == all.front(); })) how = all.front();
   }
-  return std::make_shared<nccl_exchange>(*this, std::move(plan), how, std::move(of), std::move(held));
+  return std::make_shared<nccl_exchange>(*this, std::move(plan), how, std::move(of), std::move(keeper));
 }
 
 inline void nccl_transport::go_on() {
@@ -297,7 +302,7 @@ inline void nccl_transport::go_on() {
     ~until_left() { flag = false; }
   } const here{going_on_};
   for (const auto& [workers, among] : communicators_) {
-    for (ordered_call* c : among->order.waiting()) static_cast<nccl_call*>(c)->of->look(static_cast<nccl_call&>(*c));
+    for (ordered_call* c : among->order.pending()) static_cast<nccl_call*>(c)->of->look(static_cast<nccl_call&>(*c));
     while (ordered_call* const next = among->order.next()) {
       const current_device device(device_);
       nccl_call& c = static_cast<nccl_call&>(*next);

@@ -18,28 +18,28 @@ struct ordered_call {
 /// it is one on all workers.
 ///
 /// Calls are ordered by (last, id), which all their workers know alike. Where all begin them in one order that is this
-/// order, and a call may go as soon as all have begun it. (The agreement on a largest place is Skeen's; Birman and
+/// order, and a call may go as soon as all have begun it. (The agreement on a largest number is Skeen's; Birman and
 /// Joseph 1987.)
 class launch_order {
  public:
   void begin(ordered_call& call, std::uint64_t id) {
     call = {id, ++begun_, 0};
-    waiting_.push_back(&call);
+    pending_.push_back(&call);
   }
-  void remove(const ordered_call& call) { std::erase(waiting_, &call); }
+  void remove(const ordered_call& call) { std::erase(pending_, &call); }
 
-  const std::vector<ordered_call*>& waiting() const { return waiting_; }
+  const std::vector<ordered_call*>& pending() const { return pending_; }
 
-  /// The first of those whose place is known.
+  /// The first of those whose number is known.
   ordered_call* first() const {
     ordered_call* first = nullptr;
-    for (ordered_call* c : waiting_)
+    for (ordered_call* c : pending_)
       if (c->last != 0 && (first == nullptr || before(*c, *first))) first = c;
     return first;
   }
-  /// A call that may come before a known one, and whose place is not known.
+  /// A call that may come before a known one, and whose number is not known.
   ordered_call* undecided(const ordered_call& known) const {
-    for (ordered_call* c : waiting_)
+    for (ordered_call* c : pending_)
       if (c->last == 0 && (c->begun < known.last || (c->begun == known.last && c->id < known.id))) return c;
     return nullptr;
   }
@@ -58,7 +58,7 @@ class launch_order {
   }
 
   std::uint64_t begun_ = 0;
-  std::vector<ordered_call*> waiting_;
+  std::vector<ordered_call*> pending_;
 };
 
 }  // namespace tessera::engine

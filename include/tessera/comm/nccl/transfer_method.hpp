@@ -59,24 +59,24 @@ inline bool nccl_knows(combine with, element e) { return nccl_numbers_of(e) && n
 
 namespace detail {
 
-/// Whether a leg is all of a tensor of these extents.
+/// Whether a transfer is all of a tensor of these extents.
 inline bool is_whole(const box_transfer& l, const box_vector& extents) {
   return l.extents == extents && std::all_of(l.here.begin(), l.here.end(), [](index_t b) { return b == 0; });
 }
-/// Whether legs are of each worker once, in their order.
-inline bool of_each(const std::vector<box_transfer>& legs, const std::vector<int>& workers) {
-  return std::equal(legs.begin(), legs.end(), workers.begin(), workers.end(),
+/// Whether transfers are of each worker once, in their order.
+inline bool of_each(const std::vector<box_transfer>& transfers, const std::vector<int>& workers) {
+  return std::equal(transfers.begin(), transfers.end(), workers.begin(), workers.end(),
                     [](const box_transfer& l, int w) { return l.peer == w; });
 }
-/// Whether legs are the equal parts of a tensor, in the order of memory.
-inline bool are_parts(const std::vector<box_transfer>& legs, const box_vector& extents) {
+/// Whether transfers are the equal parts of a tensor, in the order of memory.
+inline bool are_parts(const std::vector<box_transfer>& transfers, const box_vector& extents) {
   region all{nullptr, element::uint8, extents, extents};
   all = all.packed_at(nullptr);
   const index_t n = all.count();
-  const auto parts = static_cast<index_t>(legs.size());
+  const auto parts = static_cast<index_t>(transfers.size());
   if (n == 0 || n % parts != 0) return false;
   index_t begins = 0;
-  for (const box_transfer& l : legs) {
+  for (const box_transfer& l : transfers) {
     index_t before = 0;
     for (int d = 0; d < l.here.count; ++d) before += l.here[d] * all.strides[d];
     region part = all;
@@ -92,13 +92,13 @@ inline bool are_parts(const std::vector<box_transfer>& legs, const box_vector& e
 namespace engine {
 
 /// How this worker would carry a plan; it is carried so if all of them say the same. `sums` says whether NCCL may add.
-inline std::uint64_t carriage_of(const exchange_plan& plan, int rank, bool sums) {
+inline std::uint64_t transfer_method_of(const exchange_plan& plan, int rank, bool sums) {
   const auto number = [](transfer_method c, std::ptrdiff_t more = 0) {
     return static_cast<std::uint64_t>(c) + static_cast<std::uint64_t>(more);
   };
-  const auto all_whole = [](const std::vector<box_transfer>& legs, const box_vector& extents) {
-    return count_of(extents) > 0 &&
-           std::all_of(legs.begin(), legs.end(), [&](const box_transfer& l) { return detail::is_whole(l, extents); });
+  const auto all_whole = [](const std::vector<box_transfer>& transfers, const box_vector& extents) {
+    return count_of(extents) > 0 && std::all_of(transfers.begin(), transfers.end(),
+                                                [&](const box_transfer& l) { return detail::is_whole(l, extents); });
   };
   const std::vector<int>& workers = plan.workers;
   if (workers.size() < 2) return number(transfer_method::messages);

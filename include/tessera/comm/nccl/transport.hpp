@@ -118,7 +118,7 @@ class nccl_transport final : public device_transport {
       if (!p.pause()) continue;
       listen();
       if (detail::spin_wait::clock::now() > until)
-        throw error(refusal{code::time_limit, rank(), rank(), time_limit.count()}, told(rank(), does));
+        throw error(refusal{code::time_limit, rank(), rank(), time_limit.count()}, worker_text(rank(), does));
     }
   }
 

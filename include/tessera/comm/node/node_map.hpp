@@ -43,7 +43,7 @@ class node_map {
   const std::string& why() const { return why_; }
 
   /// Whether two workers read one another's heaps.
-  bool near(int a, int b) const {
+  bool same_node(int a, int b) const {
     return std::max(at(a), at(b)) < nodes_.size() && nodes_[at(a)] >= 0 && nodes_[at(a)] == nodes_[at(b)];
   }
 
@@ -76,10 +76,10 @@ class node_map {
       if (cards[i].bytes == 0) all = false;
       else if (static_cast<int>(i) != here.rank()) all = map(cards[i], heaps_[at(ranks[i])], why);
     }
-    words said{};
-    std::copy_n(why.begin(), std::min(why.size(), said.size() - 1), said.begin());
+    words given{};
+    std::copy_n(why.begin(), std::min(why.size(), given.size() - 1), given.begin());
     std::vector<words> each(ranks.size());
-    MPI_Allgather(said.data(), static_cast<int>(said.size()), MPI_CHAR, each.data(), static_cast<int>(said.size()),
+    MPI_Allgather(given.data(), static_cast<int>(given.size()), MPI_CHAR, each.data(), static_cast<int>(given.size()),
                   MPI_CHAR, here);
     for (const words& w : each)
       if (why_.empty() && here.rank() == 0) why_ = w.data();

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/comm/exchange/bound_exchange.hpp>
-#include <tessera/comm/exchange/reader_copy.hpp>
+#include <tessera/comm/exchange/buffered_copy.hpp>
 #include <tessera/comm/node/node_map.hpp>
 #include <tessera/comm/node/shared_slot.hpp>
 
@@ -23,33 +23,33 @@ class node_peers {
  public:
   node_peers(const node_map& node, const exchange_plan& plan, int rank)
       : heap_(node.heap()),
-        me_(plan.place_of(rank)),
-        copy_(plan, [&](int worker) { return share_boards(node, plan, rank, worker); }) {
-    const auto board_of = [&](int worker) {
-      return peer_slot(node.heap_of(worker), plan.offers[plan.place_of(worker)], plan.workers.size());
+        me_(plan.index_of(rank)),
+        copy_(plan, [&](int worker) { return share_slots(node, plan, rank, worker); }) {
+    const auto slot_of = [&](int worker) {
+      return peer_slot(node.heap_of(worker), plan.offers[plan.index_of(worker)], plan.workers.size());
     };
     for (const box_transfer& l : plan.receives) {
       source_of_.push_back(none);
-      if (!share_boards(node, plan, rank, l.peer)) continue;
+      if (!share_slots(node, plan, rank, l.peer)) continue;
       auto known = std::find_if(sources_.begin(), sources_.end(), [&](const source& s) { return s.worker == l.peer; });
       if (known == sources_.end())
-        known = sources_.insert(sources_.end(), {l.peer, plan.place_of(l.peer), board_of(l.peer), {}});
+        known = sources_.insert(sources_.end(), {l.peer, plan.index_of(l.peer), slot_of(l.peer), {}});
       source_of_.back() = static_cast<std::size_t>(known - sources_.begin());
       known->boxes.push_back({l.extents, {l.there, l.here}});
     }
     for (const box_transfer& l : plan.sends)
-      if (share_boards(node, plan, rank, l.peer) &&
+      if (share_slots(node, plan, rank, l.peer) &&
           std::none_of(readers_.begin(), readers_.end(), [&](const reader& r) { return r.worker == l.peer; }))
-        readers_.push_back({l.peer, board_of(l.peer)});
-    board_ = std::make_unique<shared_slot>(heap_, plan.offers[me_], plan.workers.size());
+        readers_.push_back({l.peer, slot_of(l.peer)});
+    slot_ = std::make_unique<shared_slot>(heap_, plan.offers[me_], plan.workers.size());
   }
   node_peers(const node_peers&) = delete;
   node_peers& operator=(const node_peers&) = delete;
 
-  /// Whether two workers read what the other shows: both offered a board when they agreed on the plan.
-  static bool share_boards(const node_map& node, const exchange_plan& plan, int rank, int worker) {
-    const auto offers = [&](int w) { return plan.offers[plan.place_of(w)] != 0; };
-    return worker != rank && !plan.offers.empty() && node.near(rank, worker) && offers(rank) && offers(worker);
+  /// Whether two workers read what the other shows: both offered a slot when they agreed on the plan.
+  static bool share_slots(const node_map& node, const exchange_plan& plan, int rank, int worker) {
+    const auto offers = [&](int w) { return plan.offers[plan.index_of(w)] != 0; };
+    return worker != rank && !plan.offers.empty() && node.same_node(rank, worker) && offers(rank) && offers(worker);
   }
 
   bool is_source(std::size_t receive) const { return source_of_[receive] != none; }
@@ -58,33 +58,33 @@ class node_peers {
 
   /// A call that was begun: what it shows of it, and how often its end was asked for.
   struct shown {
-    shared_slot::place* place = nullptr;
+    shared_slot::entry* entry = nullptr;
     unsigned asked = 0;
   };
 
   /// What lies in no heap is copied into one.
   void show(shown& s, const exchange_call& c) {
     if (readers_.empty()) return;
-    s = {&board_->fresh([this](const shared_slot::place& p) { return is_free(p); })};
-    s.place->busy = true;
-    if (heap_.holds(c.in.data)) board_->show(*s.place, c.sequence, c.in);
-    else show_copy(*s.place, c);
+    s = {&slot_->fresh([this](const shared_slot::entry& p) { return is_free(p); })};
+    s.entry->busy = true;
+    if (heap_.holds(c.in.data)) slot_->show(*s.entry, c.sequence, c.in);
+    else show_copy(*s.entry, c);
   }
   /// Whether the tensor of a call may be changed: all have read it, or find a copy of it, which is made when this was
-  /// asked `patience` times.
-  bool let_end(shown& s, const exchange_call& c, unsigned spin_wait) {
+  /// asked `looks` times.
+  bool let_end(shown& s, const exchange_call& c, unsigned looks) {
     if (readers_.empty() || is_read(c.sequence)) return true;
     if (copy_.ahead() == 0 || (c.sequence >= copy_.ahead() && !is_read(c.sequence - copy_.ahead()))) return false;
-    if (s.place->copied) return true;
-    if (s.asked++ < spin_wait) return false;
-    show_copy(*s.place, c);
+    if (s.entry->copied) return true;
+    if (s.asked++ < looks) return false;
+    show_copy(*s.entry, c);
     return true;
   }
   void end(shown& s) {
-    if (s.place == nullptr) return;
-    s.place->busy = false;
-    if (copy_.ahead() == 0) s.place->memory.reset();
-    s.place = nullptr;
+    if (s.entry == nullptr) return;
+    s.entry->busy = false;
+    if (copy_.ahead() == 0) s.entry->memory.reset();
+    s.entry = nullptr;
   }
   /// Who has not read the call that this one waits for in the end of another: how many calls before.
   template <class Each>
@@ -92,26 +92,26 @@ class node_peers {
     const std::uint64_t ahead = copy_.ahead();
     if (c.sequence < ahead) return;
     for (const reader& r : readers_)
-      if (!r.shared_slot.took(me_, c.sequence - ahead)) each(r.worker, ahead);
+      if (!r.slot.took(me_, c.sequence - ahead)) each(r.worker, ahead);
   }
   /// A call that will not end: its readers have until then to come, and afterwards nobody reads its tensor.
   void give_up(shown& s, const exchange_call& c, std::chrono::steady_clock::time_point until) noexcept {
-    if (s.place == nullptr) return;
+    if (s.entry == nullptr) return;
     try {
-      for (bool is_shown = s.place->used && s.place->call == c.sequence; is_shown && !let_end(s, c, 0);
+      for (bool is_shown = s.entry->used && s.entry->call == c.sequence; is_shown && !let_end(s, c, 0);
            std::this_thread::yield())
         if (std::chrono::steady_clock::now() > until) {
-          board_->hide(*s.place);
+          slot_->hide(*s.entry);
           is_shown = false;
         }
     } catch (const std::exception&) {  // no memory for a copy
-      board_->hide(*s.place);
+      slot_->hide(*s.entry);
     }
     end(s);
   }
 
-  /// Takes the boxes of a Move from those that have begun it; whether all are taken.
-  bool take(const exchange_call& c) {
+  /// Pulls the boxes of a Move from those that have begun it; whether all are there.
+  bool pull(const exchange_call& c) {
     bool all = true;
     for (source& s : sources_) {
       while (s.taken == c.sequence && see(s, c.sequence)) {
@@ -152,29 +152,29 @@ class node_peers {
   template <class Each>
   void each_missing(const exchange_call& c, Each&& each) const {
     for (const source& s : sources_)
-      if (s.taken <= c.sequence && s.shared_slot.find(c.sequence) == nullptr) each(s.worker);
+      if (s.taken <= c.sequence && s.slot.find(c.sequence) == nullptr) each(s.worker);
   }
   /// Whether a worker shows a call of this number.
   bool shows(int worker, std::uint64_t call) const {
     return std::any_of(sources_.begin(), sources_.end(),
-                       [&](const source& s) { return s.worker == worker && s.shared_slot.find(call) != nullptr; });
+                       [&](const source& s) { return s.worker == worker && s.slot.find(call) != nullptr; });
   }
 
   /// Whether readers are done with all that is shown.
   bool is_read() const {
-    return std::all_of(board_->places().begin(), board_->places().end(),
-                       [this](const shared_slot::place& p) { return is_free(p); });
+    return std::all_of(slot_->entries().begin(), slot_->entries().end(),
+                       [this](const shared_slot::entry& p) { return is_free(p); });
   }
   /// What is shown stays as long as the process.
-  void stay() { static_cast<void>(board_.release()); }
+  void stay() { static_cast<void>(slot_.release()); }
 
  private:
   static constexpr std::size_t none = ~std::size_t{0};
 
   struct source {
     int worker;
-    std::size_t place;
-    peer_slot shared_slot;
+    std::size_t index;
+    peer_slot slot;
     std::vector<matching_boxes> boxes;
     std::uint64_t taken = 0;              // calls
     const shown_tensor* shown = nullptr;  // of the call that is read,
@@ -183,23 +183,22 @@ class node_peers {
   };
   struct reader {
     int worker;
-    peer_slot shared_slot;
+    peer_slot slot;
   };
 
   bool is_read(std::uint64_t call) const {
-    return std::all_of(readers_.begin(), readers_.end(),
-                       [&](const reader& r) { return r.shared_slot.took(me_, call); });
+    return std::all_of(readers_.begin(), readers_.end(), [&](const reader& r) { return r.slot.took(me_, call); });
   }
-  bool is_free(const shared_slot::place& p) const { return !p.busy && (!p.used || is_read(p.call)); }
-  void show_copy(shared_slot::place& p, const exchange_call& c) {
-    board_->show_copy(p, c.sequence, c.in, [&](const region& to) { copy_.copy(c.in, to); });
+  bool is_free(const shared_slot::entry& p) const { return !p.busy && (!p.used || is_read(p.call)); }
+  void show_copy(shared_slot::entry& p, const exchange_call& c) {
+    slot_->show_copy(p, c.sequence, c.in, [&](const region& to) { copy_.copy(c.in, to); });
   }
 
   static bool see(source& s, std::uint64_t call) {
-    s.shown = s.shared_slot.find(call);
+    s.shown = s.slot.find(call);
     if (s.shown == nullptr) return false;
     s.begun = s.shown->begun.load(std::memory_order_acquire);
-    s.at = s.shared_slot.where(*s.shown, s.begun);
+    s.at = s.slot.where(*s.shown, s.begun);
     return s.begun / 2 == call + 1;
   }
   // Whether what was read is still what it shows.
@@ -207,15 +206,15 @@ class node_peers {
     std::atomic_thread_fence(std::memory_order_acquire);
     return s.shown->begun.load(std::memory_order_acquire) == s.begun;
   }
-  void took(source& s) { board_->say_taken(s.place, ++s.taken); }
+  void took(source& s) { slot_->say_taken(s.index, ++s.taken); }
 
   shared_heap& heap_;
   std::size_t me_;
-  reader_copy copy_;
+  buffered_copy copy_;
   std::vector<source> sources_;
   std::vector<std::size_t> source_of_;  // by receive
   std::vector<reader> readers_;
-  std::unique_ptr<shared_slot> board_;
+  std::unique_ptr<shared_slot> slot_;
 };
 
 }  // namespace tessera::detail

@@ -28,9 +28,9 @@ struct tcp_frame {
 class tcp_connection {
  public:
   tcp_connection() = default;
-  explicit tcp_connection(tcp_socket line) : line_(std::move(line)), buffer_(line_.get() >= 0 ? buffered : 0) {}
+  explicit tcp_connection(tcp_socket socket) : socket_(std::move(socket)), buffer_(socket_.get() >= 0 ? buffered : 0) {}
 
-  int get() const { return line_.get(); }
+  int get() const { return socket_.get(); }
   bool ended() const { return ended_; }
   bool has_to_write() const { return !leaves_.empty(); }
 
@@ -79,7 +79,7 @@ class tcp_connection {
       std::size_t n = 0;
       for (; n < parts.size() && n < leaves_.size(); ++n)
         parts[n] = {const_cast<std::byte*>(leaves_[n].from()), leaves_[n].left()};
-      std::ptrdiff_t gone = line_.give({parts.data(), n});
+      std::ptrdiff_t gone = socket_.send({parts.data(), n});
       if (gone < 0) leaves_.clear();  // whoever reads finds out why
       if (gone <= 0) return;
       for (auto rest = static_cast<std::size_t>(gone); rest > 0;) {
@@ -101,10 +101,10 @@ class tcp_connection {
     const exchange_call* of = nullptr;
   };
 
-  /// Reads what has come: place(frame) says where what follows belongs; came(frame, beside) that it is there, or, if it
-  /// had no place, beside.
-  template <class Place, class Came>
-  void read(Place&& place, Came&& came) {
+  /// Reads what has come: where(frame) says where what follows belongs; came(frame, beside) that it is there, or,
+  /// if it had no destination, beside.
+  template <class Destination, class Came>
+  void read(Destination&& where, Came&& came) {
     for (bool more = true; !ended_;) {
       const std::size_t here = end_ - begin_;
       if (inside_ && left_ == 0) {
@@ -115,7 +115,7 @@ class tcp_connection {
       } else if (!inside_ && here >= sizeof(now_)) {
         std::memcpy(&now_, buffer_.data() + begin_, sizeof(now_));
         begin_ += sizeof(now_);
-        begin(place(now_));
+        begin(where(now_));
       } else if (inside_ && here > 0) {
         const std::size_t part = std::min(here, left_);
         std::memcpy(to_, buffer_.data() + begin_, part);
@@ -132,11 +132,11 @@ class tcp_connection {
   /// Says that nothing more will be sent, when all has gone; whether the other end has not said so, whose words are
   /// passed over.
   bool hang_up() {
-    if (line_.get() < 0) return false;
+    if (socket_.get() < 0) return false;
     write();
-    if (leaves_.empty() && !std::exchange(hung_up_, true)) ::shutdown(line_.get(), SHUT_WR);
+    if (leaves_.empty() && !std::exchange(hung_up_, true)) ::shutdown(socket_.get(), SHUT_WR);
     for (std::ptrdiff_t n = 1; !ended_ && n != 0;) {
-      n = line_.take(buffer_.data(), buffer_.size());
+      n = socket_.receive(buffer_.data(), buffer_.size());
       ended_ = n < 0;
     }
     return !ended_;
@@ -176,14 +176,14 @@ class tcp_connection {
     end_ -= std::exchange(begin_, 0);
     const bool straight = inside_ && left_ >= buffered;
     const std::size_t most = straight ? left_ : buffered - end_;
-    const std::ptrdiff_t n = line_.take(straight ? to_ : buffer_.data() + end_, most);
+    const std::ptrdiff_t n = socket_.receive(straight ? to_ : buffer_.data() + end_, most);
     ended_ = n < 0;
     if (ended_) return false;
     straight ? took(static_cast<std::size_t>(n)) : void(end_ += static_cast<std::size_t>(n));
     return static_cast<std::size_t>(n) == most;
   }
 
-  tcp_socket line_;
+  tcp_socket socket_;
   bool ended_ = false;
   bool hung_up_ = false;
   std::deque<piece> leaves_;

@@ -13,11 +13,11 @@ namespace tessera::engine {
 /// its worker waits in.
 class tcp_exchange final : public host_exchange {
  public:
-  tcp_exchange(tcp_transport& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(std::move(bound), carrier.rank(), std::move(held)),
+  tcp_exchange(tcp_transport& carrier, exchange_plan bound, std::shared_ptr<const void> keeper)
+      : host_exchange(std::move(bound), carrier.rank(), std::move(keeper)),
         carrier_(carrier),
         channel_(carrier.channel_of(plan().id)),
-        begun_(carrier.waiting_.begun(plan().id)) {
+        begun_(carrier.detector_.begun(plan().id)) {
     sends_ = ends_of(plan().sends, true);
     receives_ = ends_of(plan().receives, false);
     for (const end& s : sends_)
@@ -26,11 +26,11 @@ class tcp_exchange final : public host_exchange {
         channel_.readers.push_back(s.peer);
     channel_.bound = this;
     channel_.does = text_of({.moves = &plan().moves, .element = plan().element});
-    if (plan().agreed()) carrier_.waiting_.bind(plan());
+    if (plan().agreed()) carrier_.detector_.bind(plan());
   }
   ~tcp_exchange() override {
     if (plan().agrees()) return;  // which ends with its transport
-    carrier_.waiting_.let_go(plan());
+    carrier_.detector_.let_go(plan());
     channel_.bound = nullptr;
     channel_.gone = true;
     carrier_.drop_if_done(plan().id, channel_);
@@ -44,7 +44,7 @@ class tcp_exchange final : public host_exchange {
   static constexpr std::size_t largest_ahead = std::size_t{1} << 15;
   static constexpr std::uint64_t most_ahead = 3;  // and how many calls before
 
-  /// The box of a leg at this worker's end.
+  /// The box of a transfer at this worker's end.
   struct end {
     int peer;
     std::uint32_t number;  // among the boxes between the two
@@ -55,9 +55,9 @@ class tcp_exchange final : public host_exchange {
 
   static tcp_call& mine(exchange_call& call) { return static_cast<tcp_call&>(call); }
 
-  std::vector<end> ends_of(const std::vector<box_transfer>& legs, bool sent) const {
+  std::vector<end> ends_of(const std::vector<box_transfer>& transfers, bool sent) const {
     std::vector<end> all;
-    for (const box_transfer& l : legs) {
+    for (const box_transfer& l : transfers) {
       const auto number = std::count_if(all.begin(), all.end(), [&](const end& other) { return other.peer == l.peer; });
       box_vector begin = l.here;
       for (index_t& b : begin) b = 0;
@@ -92,7 +92,7 @@ class tcp_exchange final : public host_exchange {
     c.added = !plan().fold;
     open_.push_back(&c);
     begin_with_peers(c);
-    for (detail::tcp_channel::early_box& b : std::exchange(channel_.early, {})) take(b.from, b.frame, &b.bytes);
+    for (detail::tcp_channel::early_box& b : std::exchange(channel_.early, {})) receive_box(b.from, b.frame, &b.bytes);
   }
 
   // Sends what may go; whoever gets no box is told that the call began.
@@ -102,13 +102,13 @@ class tcp_exchange final : public host_exchange {
     for (std::size_t i = 0; i < sends_.size(); ++i) {
       const int peer = sends_[i].peer;
       if (peer == carrier_.rank()) continue;
-      if (!may_go(c, sends_[i])) carrier_.line_to(peer).send({frame::offered, 0, plan().id, c.sequence});
+      if (!may_go(c, sends_[i])) carrier_.connection_to(peer).send({frame::offered, 0, plan().id, c.sequence});
       else send(c, i);
       if (!is_known(peer)) known.push_back(peer);
     }
     for (const end& r : receives_) {
       if (is_known(r.peer)) continue;
-      carrier_.line_to(r.peer).send({frame::begun, 0, plan().id, c.sequence});
+      carrier_.connection_to(r.peer).send({frame::begun, 0, plan().id, c.sequence});
       known.push_back(r.peer);
     }
   }
@@ -123,7 +123,7 @@ class tcp_exchange final : public host_exchange {
     };
     c.gone[i] = true;
     if (s.bytes <= largest_ahead) {
-      carrier_.line_to(s.peer).send(f, pack);
+      carrier_.connection_to(s.peer).send(f, pack);
       --c.unsent;
       return;
     }
@@ -132,7 +132,7 @@ class tcp_exchange final : public host_exchange {
       c.packed[i].resize(s.bytes);
       pack(c.packed[i].data());
     }
-    carrier_.line_to(s.peer).send_from(f, lies.contiguous() ? lies.data : c.packed[i].data(), c.unsent);
+    carrier_.connection_to(s.peer).send_from(f, lies.contiguous() ? lies.data : c.packed[i].data(), c.unsent);
   }
   // Sends what waited for a reader.
   void send_more(int to) {
@@ -153,7 +153,7 @@ class tcp_exchange final : public host_exchange {
   }
 
   // Where a box is read to: its place in the output, if it has no gaps there, or a term's.
-  detail::tcp_connection::destination place_of(int from, const frame& f) {
+  detail::tcp_connection::destination destination_of(int from, const frame& f) {
     tcp_call* const c = call_of(f);
     const std::size_t i = receive_of(from, f);
     if (c == nullptr || i == receives_.size() || f.bytes != receives_[i].bytes) return {};
@@ -166,7 +166,7 @@ class tcp_exchange final : public host_exchange {
     return {lies.data, c};
   }
   // A box is where it belongs, or beside.
-  void take(int from, const frame& f, std::vector<std::byte>* beside) {
+  void receive_box(int from, const frame& f, std::vector<std::byte>* beside) {
     tcp_call* const c = call_of(f);
     if (c == nullptr) {
       if (f.sequence >= begun_) channel_.early.push_back({from, f, std::move(*beside)});
@@ -174,9 +174,9 @@ class tcp_exchange final : public host_exchange {
     }
     const std::size_t i = receive_of(from, f);
     if (i == receives_.size() || f.bytes != receives_[i].bytes)
-      return carrier_.waiting_.stop(
-          error(refusal{code::workers_disagree, carrier_.rank(), from},
-                told(carrier_.rank(), text_of(c->does)) + "; " + told(from, fmt::format("sends {} bytes", f.bytes))));
+      return carrier_.detector_.stop(error(refusal{code::workers_disagree, carrier_.rank(), from},
+                                           worker_text(carrier_.rank(), text_of(c->does)) + "; " +
+                                               worker_text(from, fmt::format("sends {} bytes", f.bytes))));
     if (beside != nullptr && plan().fold) c->terms[i] = std::move(*beside);
     else if (beside != nullptr) receives_[i].part.copy({beside->data(), receives_[i].packed.begin()}, c->out);
     c->here[i] = true;
@@ -187,7 +187,7 @@ class tcp_exchange final : public host_exchange {
   bool has_all(tcp_call& c) {
     if (c.missing > 0) return false;
     if (std::exchange(c.added, true)) return true;
-    fold(c, [&](std::size_t i) -> strided {
+    combine_terms(c, [&](std::size_t i) -> strided {
       if (receives_[i].peer != carrier_.rank()) return {c.terms[i].data(), receives_[i].packed.begin()};
       return {c.in.part(plan().receives[i].there, plan().receives[i].extents).data, c.in.strides.begin()};
     });
@@ -230,9 +230,9 @@ class tcp_exchange final : public host_exchange {
     carrier_.stopped_ = true;
     carrier_.fail_with(error(refusal{code::call_given_up, carrier_.rank()}));
     std::erase(open_, &mine(*call));
-    for (detail::tcp_connection& line : carrier_.lines_) {
-      line.let_go(mine(*call).unsent);
-      line.let_go(*call);
+    for (detail::tcp_connection& connection : carrier_.connections_) {
+      connection.let_go(mine(*call).unsent);
+      connection.let_go(*call);
     }
   }
 
@@ -245,15 +245,15 @@ class tcp_exchange final : public host_exchange {
 };
 
 inline std::shared_ptr<bound_exchange> tcp_transport::bind(exchange_plan plan) {
-  auto held = held_by(plan);
-  return std::make_shared<tcp_exchange>(*this, std::move(plan), std::move(held));
+  auto keeper = keep_alive(plan);
+  return std::make_shared<tcp_exchange>(*this, std::move(plan), std::move(keeper));
 }
 
-inline detail::tcp_connection::destination tcp_transport::place_of(int from, const detail::tcp_frame& f) {
+inline detail::tcp_connection::destination tcp_transport::destination_of(int from, const detail::tcp_frame& f) {
   if (f.kind != detail::tcp_frame::box) return {};
   const auto found = channels_.find(f.exchange);
   return found == channels_.end() || found->second.bound == nullptr ? detail::tcp_connection::destination{}
-                                                                    : found->second.bound->place_of(from, f);
+                                                                    : found->second.bound->destination_of(from, f);
 }
 
 inline void tcp_transport::hear(int from, const detail::tcp_frame& f, std::vector<std::byte>* beside) {
@@ -261,7 +261,7 @@ inline void tcp_transport::hear(int from, const detail::tcp_frame& f, std::vecto
     detail::wait_message m;
     std::memcpy(&m, beside->data(), std::min(sizeof(m), beside->size()));
     try {
-      waiting_.hear(m);
+      detector_.hear(m);
     } catch (const error&) {  // which is kept, for whoever listens
     }
     return;
@@ -272,7 +272,7 @@ inline void tcp_transport::hear(int from, const detail::tcp_frame& f, std::vecto
   if (f.kind != detail::tcp_frame::begun) other.offered = std::max(other.offered, f.sequence + 1);
   if (c.bound != nullptr) c.bound->send_more(from);
   if (f.kind == detail::tcp_frame::box) {
-    if (c.bound != nullptr) c.bound->take(from, f, beside);
+    if (c.bound != nullptr) c.bound->receive_box(from, f, beside);
     else if (!c.gone) c.early.push_back({from, f, std::move(*beside)});
   }
   drop_if_done(f.exchange, c);

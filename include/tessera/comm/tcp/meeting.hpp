@@ -52,19 +52,19 @@ class tcp_meeting {
   };
   /// A connection whose other end has not shown that it is a worker.
   struct candidate {
-    tcp_socket line;
+    tcp_socket socket;
     int rank = -1;  // if this worker called it
     bool greeted = false;
     greeting says{};
     std::size_t heard = 0;  // bytes of it
   };
-  struct place {
+  struct peer_address {
     tcp_address at;
     std::uint64_t word = 0;
   };
 
-  [[noreturn]] static void fail(const std::string& what, int status) {
-    throw std::runtime_error(fmt::format("{}: {}", what, std::strerror(status)));
+  [[noreturn]] static void fail(const std::string& action, int status) {
+    throw std::runtime_error(fmt::format("{}: {}", action, std::strerror(status)));
   }
 
   // This worker's own, by which it reaches the first one.
@@ -112,14 +112,14 @@ class tcp_meeting {
       std::istringstream text(t);
       std::string host;
       int port = 0;
-      place p;
+      peer_address p;
       if (!(text >> host >> port >> std::hex >> p.word))
         throw std::runtime_error("a worker says that it listens at " + t);
       p.at = tcp_address(host, port);
       on_machine_ += host == listening_.host();
-      places_.push_back(p);
+      addresses_.push_back(p);
     }
-    connected_.resize(places_.size());
+    connected_.resize(addresses_.size());
   }
 
   void connect(const tcp_socket& listens) {
@@ -127,17 +127,17 @@ class tcp_meeting {
     const auto until = deadline_after(limit_);
     for (int next; (next = missing()) >= 0;) {
       if (clock::now() > until)
-        throw error(refusal{code::time_limit, me_, next, limit_.count()}, told(me_, "connecting"));
+        throw error(refusal{code::time_limit, me_, next, limit_.count()}, worker_text(me_, "connecting"));
       std::vector<pollfd> all{{listens.get(), POLLIN, 0}};
       for (const candidate& c : candidates_)
-        all.push_back({c.line.get(), static_cast<short>(c.rank >= 0 && !c.greeted ? POLLOUT : POLLIN), 0});
+        all.push_back({c.socket.get(), static_cast<short>(c.rank >= 0 && !c.greeted ? POLLOUT : POLLIN), 0});
       ::poll(all.data(), all.size(), 100);
       for (std::size_t i = candidates_.size(); i-- > 0;)
         if (all[i + 1].revents != 0 && !goes_on(candidates_[i]))
           candidates_.erase(candidates_.begin() + static_cast<std::ptrdiff_t>(i));
       if (all[0].revents == 0) continue;
-      if (tcp_socket line(::accept(listens.get(), nullptr, nullptr)); line.get() >= 0)
-        candidates_.push_back({std::move(line)});
+      if (tcp_socket socket(::accept(listens.get(), nullptr, nullptr)); socket.get() >= 0)
+        candidates_.push_back({std::move(socket)});
     }
   }
   int missing() const {
@@ -147,26 +147,27 @@ class tcp_meeting {
   }
 
   void call(int rank) {
-    const tcp_address& there = places_[static_cast<std::size_t>(rank)].at;
-    tcp_socket line(::socket(there.family(), SOCK_STREAM, 0));
-    if (line.get() < 0 || (::connect(line.get(), there.get(), there.size) != 0 && errno != EINPROGRESS))
+    const tcp_address& there = addresses_[static_cast<std::size_t>(rank)].at;
+    tcp_socket socket(::socket(there.family(), SOCK_STREAM, 0));
+    if (socket.get() < 0 || (::connect(socket.get(), there.get(), there.size) != 0 && errno != EINPROGRESS))
       lost(rank, errno);
-    candidates_.push_back({std::move(line), rank});
+    candidates_.push_back({std::move(socket), rank});
   }
   [[noreturn]] void lost(int rank, int status) const {
     throw error(refusal{code::worker_lost, me_, rank},
-                told(me_, "connecting") + "; " + told(rank, std::strerror(status)));
+                worker_text(me_, "connecting") + "; " + worker_text(rank, std::strerror(status)));
   }
 
   // Speaks and listens; whether the candidate stays one.
   bool goes_on(candidate& c) {
     const bool called = c.rank >= 0;
     if (called && !c.greeted) {
-      if (const int status = c.line.met(); status != 0) lost(c.rank, status);
+      if (const int status = c.socket.met(); status != 0) lost(c.rank, status);
       greet(c);
       return true;
     }
-    const std::ptrdiff_t n = c.line.take(reinterpret_cast<std::byte*>(&c.says) + c.heard, sizeof(greeting) - c.heard);
+    const std::ptrdiff_t n =
+        c.socket.receive(reinterpret_cast<std::byte*>(&c.says) + c.heard, sizeof(greeting) - c.heard);
     c.heard += static_cast<std::size_t>(std::max<std::ptrdiff_t>(n, 0));
     if (n >= 0 && c.heard < sizeof(greeting)) return true;
     if (n < 0 || !is_worker(c)) {
@@ -175,8 +176,8 @@ class tcp_meeting {
     }
     c.rank = static_cast<int>(c.says.rank);
     if (!called) greet(c);
-    c.line.hurry();
-    connected_[static_cast<std::size_t>(c.rank)] = std::move(c.line);
+    c.socket.hurry();
+    connected_[static_cast<std::size_t>(c.rank)] = std::move(c.socket);
     return false;
   }
   bool is_worker(const candidate& c) const {
@@ -187,9 +188,9 @@ class tcp_meeting {
            connected_[static_cast<std::size_t>(who)].get() < 0;
   }
   void greet(candidate& c) const {
-    greeting mine{.word = places_[static_cast<std::size_t>(c.rank)].word, .rank = me_};
+    greeting mine{.word = addresses_[static_cast<std::size_t>(c.rank)].word, .rank = me_};
     iovec all{&mine, sizeof(mine)};
-    static_cast<void>(c.line.give({&all, 1}));  // so little always finds room
+    static_cast<void>(c.socket.send({&all, 1}));  // so little always finds room
     c.greeted = true;
   }
 
@@ -198,7 +199,7 @@ class tcp_meeting {
   tcp_address listening_;
   std::uint64_t word_ = 0;
   int on_machine_ = 0;
-  std::vector<place> places_;
+  std::vector<peer_address> addresses_;
   std::vector<candidate> candidates_;
   std::vector<tcp_socket> connected_;
 };

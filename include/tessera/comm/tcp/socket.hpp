@@ -25,41 +25,43 @@ namespace tessera::detail {
 class tcp_socket {
  public:
   tcp_socket() = default;
-  explicit tcp_socket(int own) : own_(own) {
-    if (own_ >= 0) ::fcntl(own_, F_SETFL, ::fcntl(own_, F_GETFL) | O_NONBLOCK);
-    if (own_ >= 0) ::fcntl(own_, F_SETFD, FD_CLOEXEC);
+  explicit tcp_socket(int descriptor) : descriptor_(descriptor) {
+    if (descriptor_ >= 0) ::fcntl(descriptor_, F_SETFL, ::fcntl(descriptor_, F_GETFL) | O_NONBLOCK);
+    if (descriptor_ >= 0) ::fcntl(descriptor_, F_SETFD, FD_CLOEXEC);
   }
-  tcp_socket(tcp_socket&& other) noexcept : own_(std::exchange(other.own_, -1)) {}
+  tcp_socket(tcp_socket&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
   tcp_socket& operator=(tcp_socket&& other) noexcept {
-    std::swap(own_, other.own_);
+    std::swap(descriptor_, other.descriptor_);
     return *this;
   }
   ~tcp_socket() {
-    if (own_ >= 0) ::close(own_);
+    if (descriptor_ >= 0) ::close(descriptor_);
   }
 
-  int get() const { return own_; }
+  int get() const { return descriptor_; }
 
   /// What is written goes at once, however little it is.
   void hurry() const {
     const int on = 1;
-    ::setsockopt(own_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    ::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   }
   /// The error that it met, as while it was being connected; 0 if none.
   int met() const {
     int status = 0;
     socklen_t size = sizeof(status);
-    return ::getsockopt(own_, SOL_SOCKET, SO_ERROR, &status, &size) == 0 ? status : errno;
+    return ::getsockopt(descriptor_, SOL_SOCKET, SO_ERROR, &status, &size) == 0 ? status : errno;
   }
 
   /// Reads up to so many bytes: how many there were, and -1 when no more will come.
-  std::ptrdiff_t take(std::byte* to, std::size_t most) const { return counted(::recv(own_, to, most, 0), true); }
+  std::ptrdiff_t receive(std::byte* to, std::size_t most) const {
+    return counted(::recv(descriptor_, to, most, 0), true);
+  }
   /// Writes what there is room for: how much, and -1 when nobody reads any more.
-  std::ptrdiff_t give(std::span<iovec> parts) const {
+  std::ptrdiff_t send(std::span<iovec> parts) const {
     msghdr all{};
     all.msg_iov = parts.data();
     all.msg_iovlen = parts.size();
-    return counted(::sendmsg(own_, &all, MSG_NOSIGNAL), false);
+    return counted(::sendmsg(descriptor_, &all, MSG_NOSIGNAL), false);
   }
 
  private:
@@ -68,7 +70,7 @@ class tcp_socket {
     return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) ? 0 : -1;
   }
 
-  int own_ = -1;
+  int descriptor_ = -1;
 };
 
 /// An address with a port, as the system has it.

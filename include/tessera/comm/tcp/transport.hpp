@@ -40,11 +40,11 @@ class tcp_transport final : public message_transport {
 
   /// Closes the connections when the others have what was said last, or after some seconds.
   void hang_up() {
-    waiting_.excuse();
+    detector_.excuse();
     for (const auto until = clock::now() + for_answers; clock::now() < until;
          std::this_thread::sleep_for(std::chrono::microseconds(200))) {
       bool more = false;
-      for (detail::tcp_connection& line : lines_) more = line.hang_up() || more;
+      for (detail::tcp_connection& connection : connections_) more = connection.hang_up() || more;
       if (!more) return;
     }
   }
@@ -57,46 +57,46 @@ class tcp_transport final : public message_transport {
       : message_transport(started.rank, started.world),
         crowded_(static_cast<unsigned>(met.on_machine()) > std::max(1u, std::thread::hardware_concurrency())) {
     for (detail::tcp_socket& s : std::move(met).connections()) {
-      lines_.emplace_back(std::move(s));
-      polled_.push_back({lines_.back().get(), POLLIN, 0});
+      connections_.emplace_back(std::move(s));
+      polled_.push_back({connections_.back().get(), POLLIN, 0});
     }
   }
 
   detail::tcp_channel& channel_of(std::uint64_t exchange) {
     const auto known = channels_.find(exchange);
     return known != channels_.end() ? known->second
-                                    : channels_.try_emplace(exchange, waiting_.begun(exchange)).first->second;
+                                    : channels_.try_emplace(exchange, detector_.begun(exchange)).first->second;
   }
   void drop_if_done(std::uint64_t exchange, const detail::tcp_channel& channel) {
     if (channel.is_done()) channels_.erase(exchange);
   }
 
-  detail::tcp_connection& line_to(int worker) { return lines_[static_cast<std::size_t>(worker)]; }
+  detail::tcp_connection& connection_to(int worker) { return connections_[static_cast<std::size_t>(worker)]; }
 
   void tell(int to, const detail::wait_message& m) override {
-    line_to(to).send({.kind = detail::tcp_frame::message, .bytes = sizeof(m)},
-                     [&](std::byte* at) { std::memcpy(at, &m, sizeof(m)); });
+    connection_to(to).send({.kind = detail::tcp_frame::message, .bytes = sizeof(m)},
+                           [&](std::byte* at) { std::memcpy(at, &m, sizeof(m)); });
   }
   void read() override { go_on({}); }
 
   // Reads and writes what can be, after so long a pause at most where that is nothing.
   void go_on(std::chrono::milliseconds pause) {
-    for (std::size_t r = 0; r < lines_.size(); ++r) {
-      if (lines_[r].ended()) polled_[r].fd = -1;
-      polled_[r].events = static_cast<short>(lines_[r].has_to_write() ? POLLIN | POLLOUT : POLLIN);
+    for (std::size_t r = 0; r < connections_.size(); ++r) {
+      if (connections_[r].ended()) polled_[r].fd = -1;
+      polled_[r].events = static_cast<short>(connections_[r].has_to_write() ? POLLIN | POLLOUT : POLLIN);
     }
     if (::poll(polled_.data(), polled_.size(), static_cast<int>(pause.count())) <= 0) return;
-    for (std::size_t r = 0; r < lines_.size(); ++r) {
+    for (std::size_t r = 0; r < connections_.size(); ++r) {
       if (polled_[r].fd < 0 || polled_[r].revents == 0) continue;
       const int from = static_cast<int>(r);
-      lines_[r].write();
-      lines_[r].read([&](const detail::tcp_frame& f) { return place_of(from, f); },
-                     [&](const detail::tcp_frame& f, std::vector<std::byte>* beside) { hear(from, f, beside); });
-      if (lines_[r].ended()) waiting_.lose(from);
+      connections_[r].write();
+      connections_[r].read([&](const detail::tcp_frame& f) { return destination_of(from, f); },
+                           [&](const detail::tcp_frame& f, std::vector<std::byte>* beside) { hear(from, f, beside); });
+      if (connections_[r].ended()) detector_.lose(from);
     }
   }
 
-  inline detail::tcp_connection::destination place_of(int from, const detail::tcp_frame& f);
+  inline detail::tcp_connection::destination destination_of(int from, const detail::tcp_frame& f);
   inline void hear(int from, const detail::tcp_frame& f, std::vector<std::byte>* beside);
 
   // Whether a worker has offered a box that none of this one's calls takes.
@@ -114,7 +114,7 @@ class tcp_transport final : public message_transport {
     exchange_call last;
     last.sequence = channel.calls - 1;
     const std::string does = channel.does;
-    last.does.what = does.c_str();
+    last.does.name = does.c_str();
     const auto left = [this, exchange] {
       detail::dependencies all;
       if (const auto found = channels_.find(exchange); found != channels_.end())
@@ -138,7 +138,7 @@ class tcp_transport final : public message_transport {
   }
 
   bool crowded_;
-  std::vector<detail::tcp_connection> lines_;  // by rank
+  std::vector<detail::tcp_connection> connections_;  // by rank
   std::vector<pollfd> polled_;
   channels channels_;  // by the exchange's id
 };

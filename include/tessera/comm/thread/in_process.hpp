@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/comm/exchange/buffered_copy.hpp>
 #include <tessera/comm/exchange/host_exchange.hpp>
-#include <tessera/comm/exchange/reader_copy.hpp>
 #include <tessera/comm/thread/thread_rendezvous.hpp>
 #include <tessera/comm/wait/spin_wait.hpp>
 
@@ -16,14 +16,14 @@ class in_process_exchange;
 /// The transport of one worker thread.
 class in_process final : public transport {
  public:
-  in_process(std::shared_ptr<thread_rendezvous> meeting, int rank) : hub_(std::move(meeting)), rank_(rank) {}
+  in_process(std::shared_ptr<thread_rendezvous> meeting, int rank) : rendezvous_(std::move(meeting)), rank_(rank) {}
 
   transport_traits traits() const override { return {"in-process", true}; }
   int rank() const override { return rank_; }
-  int size() const override { return hub_->size(); }
-  bool ended() const override { return hub_->ended(rank_); }
-  std::optional<error> failure() const override { return hub_->failure(); }
-  void listen() override { hub_->stop_if_failed(rank_); }
+  int size() const override { return rendezvous_->size(); }
+  bool ended() const override { return rendezvous_->ended(rank_); }
+  std::optional<error> failure() const override { return rendezvous_->failure(); }
+  void listen() override { rendezvous_->stop_if_failed(rank_); }
 
   inline std::shared_ptr<bound_exchange> bind(exchange_plan plan) override;
 
@@ -33,7 +33,7 @@ class in_process final : public transport {
     for (const sent_ahead& s : sent_ahead_)
       if (!s.is_read())
         wait([&] { return s.is_read(); }, {s.among.get(), s.me, s.calls() - 1, 0, {}}, [&] { return s.does; });
-    hub_->leave(rank_);
+    rendezvous_->leave(rank_);
   }
 
  private:
@@ -51,8 +51,8 @@ class in_process final : public transport {
 
   // Whether the worker may go on, which may() throws if not: a program that was stopped before has caught that.
   template <class May>
-  void insist_on_going_on(May&& may) {
-    const bool again = hub_->stopped(rank_);
+  void throw_if_stopped(May&& may) {
+    const bool again = rendezvous_->stopped(rank_);
     try {
       may();
     } catch (const error& e) {
@@ -64,7 +64,7 @@ class in_process final : public transport {
   template <class Done, class Does>
   void wait(Done&& done, detail::waited_call call, Does&& does);
 
-  std::shared_ptr<thread_rendezvous> hub_;
+  std::shared_ptr<thread_rendezvous> rendezvous_;
   int rank_;
   std::vector<std::pair<in_process_exchange*, exchange_call*>> under_way_;
   std::list<sent_ahead> sent_ahead_;
@@ -74,30 +74,30 @@ class in_process final : public transport {
 /// they need of it.
 class in_process_exchange final : public host_exchange {
  public:
-  in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> held)
-      : host_exchange(std::move(bound), carrier.rank(), std::move(held)),
+  in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> keeper)
+      : host_exchange(std::move(bound), carrier.rank(), std::move(keeper)),
         carrier_(carrier),
-        hub_(carrier.hub_),
+        rendezvous_(carrier.rendezvous_),
         rank_(carrier.rank()),
         copy_(plan(), [this](int worker) { return worker != rank_; }) {
-    const auto place = [&](int rank) { return static_cast<int>(plan().place_of(rank)); };
-    me_ = plan().place_of(rank_);
+    const auto index = [&](int rank) { return static_cast<int>(plan().index_of(rank)); };
+    me_ = plan().index_of(rank_);
     std::vector<int> senders;
     for (const box_transfer& l : plan().receives) {
-      places_.push_back(plan().place_of(l.peer));
+      indices_.push_back(plan().index_of(l.peer));
       if (l.peer == rank_) continue;
       auto known = std::find_if(sources_.begin(), sources_.end(), [&](const source& s) { return s.rank == l.peer; });
       if (known == sources_.end()) {
-        senders.push_back(place(l.peer));
-        known = sources_.insert(sources_.end(), {l.peer, plan().place_of(l.peer), {}});
+        senders.push_back(index(l.peer));
+        known = sources_.insert(sources_.end(), {l.peer, plan().index_of(l.peer), {}});
       }
       known->boxes.push_back({l.extents, {l.there, l.here}});
     }
     std::vector<int> readers;
     for (const box_transfer& l : plan().sends)
-      if (l.peer != rank_ && std::find(readers.begin(), readers.end(), place(l.peer)) == readers.end())
-        readers.push_back(place(l.peer));
-    among_ = hub_->meet(plan(), me_, senders, readers);
+      if (l.peer != rank_ && std::find(readers.begin(), readers.end(), index(l.peer)) == readers.end())
+        readers.push_back(index(l.peer));
+    among_ = rendezvous_->meet(plan(), me_, senders, readers);
     if (copy_.ahead() == 0 || plan().agrees()) return;  // what agrees is needed by all
     const call_context does{.moves = &plan().moves, .element = plan().element};
     sent_ahead_ = carrier_.sent_ahead_.insert(carrier_.sent_ahead_.end(), {among_, me_, text_of(does)});
@@ -112,7 +112,7 @@ class in_process_exchange final : public host_exchange {
   /// A worker whose boxes this one takes.
   struct source {
     int rank;
-    std::size_t place;
+    std::size_t index;
     std::vector<matching_boxes> boxes;
   };
   struct in_process_call final : exchange_call {
@@ -123,13 +123,13 @@ class in_process_exchange final : public host_exchange {
   };
 
   static in_process_call& mine(exchange_call& call) { return static_cast<in_process_call&>(call); }
-  detail::exchange_member& member(std::size_t place) const { return among_->members[place]; }
+  detail::exchange_member& member(std::size_t index) const { return among_->members[index]; }
 
   std::unique_ptr<exchange_call> make_call() override { return std::make_unique<in_process_call>(); }
 
   void post(exchange_call& call) override {
     in_process_call& c = mine(call);
-    carrier_.insist_on_going_on([&] { hub_->begin(rank_, c.does); });
+    carrier_.throw_if_stopped([&] { rendezvous_->begin(rank_, c.does); });
     c.taken.assign(sources_.size(), false);
     c.missing = sources_.size();
     c.read = false;
@@ -164,15 +164,15 @@ class in_process_exchange final : public host_exchange {
     if (c.missing == 0) return true;
     if (plan().fold) {
       for (const source& s : sources_)
-        if (!member(s.place).calls.begun(c.sequence)) return false;
+        if (!member(s.index).calls.begun(c.sequence)) return false;
       add_up(c);
       return c.missing == 0;
     }
     for (std::size_t i = 0; i < sources_.size(); ++i) {
       source& s = sources_[i];
-      if (c.taken[i] || !member(s.place).calls.begun(c.sequence)) continue;
-      const strided shown = member(s.place).calls.of(c.sequence).where();
-      const bool open = hub_->read_from(rank_, std::span(&s, 1), [&] {
+      if (c.taken[i] || !member(s.index).calls.begun(c.sequence)) continue;
+      const strided shown = member(s.index).calls.of(c.sequence).where();
+      const bool open = rendezvous_->read_from(rank_, std::span(&s, 1), [&] {
         for (matching_boxes& part : s.boxes) part.copy(shown, c.out);
       });
       if (!open) continue;
@@ -184,7 +184,7 @@ class in_process_exchange final : public host_exchange {
   }
 
   void complete(exchange_call& call) override {
-    carrier_.insist_on_going_on([&] { hub_->refuse_if_given_up(rank_, call.does); });
+    carrier_.throw_if_stopped([&] { rendezvous_->refuse_if_given_up(rank_, call.does); });
     if (!ended(call))
       carrier_.wait([&] { return ended(call); }, {among_.get(), me_, call.sequence, copy_.ahead(), {}},
                     [&] { return text_of(call.does); });
@@ -192,7 +192,7 @@ class in_process_exchange final : public host_exchange {
   }
 
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
-    hub_->close(rank_);
+    rendezvous_->close(rank_);
     carrier_.fail_with(error(refusal{code::call_given_up, rank_}));
     if (mine(*call).shown != nullptr) forget(*call);
   }
@@ -213,41 +213,41 @@ class in_process_exchange final : public host_exchange {
   }
 
   void took_from(const source& s, in_process_call& c) {
-    c.shown->taken(s.place).store(c.sequence + 1, std::memory_order_release);
+    c.shown->taken(s.index).store(c.sequence + 1, std::memory_order_release);
   }
 
   // Combines the terms of all sources, when all have begun.
   void add_up(in_process_call& c) {
     shown_.assign(plan().workers.size(), {c.in.data, c.in.strides.begin()});
-    for (const source& s : sources_) shown_[s.place] = member(s.place).calls.of(c.sequence).where();
+    for (const source& s : sources_) shown_[s.index] = member(s.index).calls.of(c.sequence).where();
     const auto add = [&] {
-      fold(c, [&](std::size_t i) {
-        strided term = shown_[places_[i]];
+      combine_terms(c, [&](std::size_t i) {
+        strided term = shown_[indices_[i]];
         const box_vector& begin = plan().receives[i].there;
         for (int d = 0; d < begin.count; ++d) term.data += begin[d] * term.strides[d] * bytes_of(plan().element);
         return term;
       });
     };
-    if (!hub_->read_from(rank_, sources_, add)) return;
+    if (!rendezvous_->read_from(rank_, sources_, add)) return;
     c.missing = 0;
     for (const source& s : sources_) took_from(s, c);
   }
 
   in_process& carrier_;
-  std::shared_ptr<thread_rendezvous> hub_;
+  std::shared_ptr<thread_rendezvous> rendezvous_;
   int rank_;
   std::size_t me_ = 0;
   std::vector<source> sources_;
-  std::vector<std::size_t> places_;  // of who sends each receive
-  std::vector<strided> shown_;       // by place, while terms are combined
-  detail::reader_copy copy_;
+  std::vector<std::size_t> indices_;  // of who sends each receive
+  std::vector<strided> shown_;        // by index, while terms are combined
+  detail::buffered_copy copy_;
   std::optional<std::list<in_process::sent_ahead>::iterator> sent_ahead_;
   std::shared_ptr<detail::shared_exchange> among_;
 };
 
 template <class Done, class Does>
 void in_process::wait(Done&& done, detail::waited_call call, Does&& does) {
-  detail::spin_wait p(hub_->crowded);
+  detail::spin_wait p(rendezvous_->crowded);
   std::optional<detail::spin_wait::clock::time_point> until;
   auto next_look = std::chrono::milliseconds(20);
   struct waiting_here {
@@ -257,28 +257,28 @@ void in_process::wait(Done&& done, detail::waited_call call, Does&& does) {
     ~waiting_here() {
       if (known) meeting.go_on(rank);
     }
-  } here{*hub_, rank_};
+  } here{*rendezvous_, rank_};
   while (true) {
     const bool look = p.pause();
     if (done()) break;
     for (const auto& [exchange, other] : under_way_) exchange->arrived(*other);
     if (meanwhile) meanwhile();
     if (!look) continue;
-    hub_->stop_if_failed(rank_);
+    rendezvous_->stop_if_failed(rank_);
     if (p.waited() > next_look) {
       next_look += std::chrono::milliseconds(100);
       here.known = true;
       call.does = does();
-      hub_->wait(rank_, call);
+      rendezvous_->wait(rank_, call);
     }
     if (!until) until = detail::deadline_after(time_limit);
-    if (detail::spin_wait::clock::now() > *until) hub_->late(rank_, time_limit);
+    if (detail::spin_wait::clock::now() > *until) rendezvous_->late(rank_, time_limit);
   }
 }
 
 inline std::shared_ptr<bound_exchange> in_process::bind(exchange_plan plan) {
-  auto held = held_by(plan);
-  return std::make_shared<in_process_exchange>(*this, std::move(plan), std::move(held));
+  auto keeper = keep_alive(plan);
+  return std::make_shared<in_process_exchange>(*this, std::move(plan), std::move(keeper));
 }
 
 }  // namespace tessera::engine

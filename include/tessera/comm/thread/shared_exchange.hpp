@@ -23,7 +23,7 @@ struct alignas(64) taken_line {
 /// never read has lines of its own.
 struct alignas(64) shown_call {
   std::atomic<std::uint64_t> begun{0};  ///< the call's number and one: what follows may be read
-  std::vector<taken_line> lines;        ///< what was taken from each worker, by place: likewise
+  std::vector<taken_line> lines;        ///< what was taken from each worker, by index: likewise
   std::byte* data = nullptr;
   index_t strides[max_dimensions]{};
   alignas(64) bool busy = false;
@@ -35,16 +35,16 @@ struct alignas(64) shown_call {
   }
 };
 
-/// The calls of one worker: each that is under way has a place of its own. Places are as many as were ever taken at
+/// The calls of one worker: each that is under way has a slot of its own. Slots are as many as were ever taken at
 /// once, up to the next power of two.
 class shown_calls {
  public:
   explicit shown_calls(std::size_t workers) : workers_(workers) { grow(); }
 
-  /// The place of a new call, of those that are free for it. The worker itself asks.
+  /// The slot of a new call, of those that are free for it. The worker itself asks.
   template <class Free>
   shown_call& fresh(std::uint64_t call, Free&& is_free) {
-    if (shown_call* place = find(call, is_free)) return *place;
+    if (shown_call* slot = find(call, is_free)) return *slot;
     grow();
     return *find(call, is_free);
   }
@@ -57,7 +57,7 @@ class shown_calls {
   }
 
   /// Where a call that was begun and has not ended is shown. Others ask.
-  shown_call& of(std::uint64_t call) const { return *place_of(call); }
+  shown_call& of(std::uint64_t call) const { return *slot_of(call); }
 
   bool begun(std::uint64_t call) const {
     return find(call, [call](const shown_call& c) { return c.begun.load(std::memory_order_acquire) > call; }) !=
@@ -66,37 +66,37 @@ class shown_calls {
   /// A call that was begun and is shown no more has ended.
   bool taken(std::uint64_t call, std::size_t from) const {
     if (!begun(call)) return false;
-    shown_call* place = place_of(call);
-    return place == nullptr || place->taken(from).load(std::memory_order_acquire) > call;
+    shown_call* slot = slot_of(call);
+    return slot == nullptr || slot->taken(from).load(std::memory_order_acquire) > call;
   }
 
  private:
-  using places = std::vector<shown_call*>;
+  using slots = std::vector<shown_call*>;
 
   // Calls of a steady program are found at once, one after the other in turn.
   template <class Is>
   shown_call* find(std::uint64_t call, Is&& is) const {
-    const places& all = *places_.load(std::memory_order_acquire);
+    const slots& all = *slots_.load(std::memory_order_acquire);
     for (std::uint64_t i = 0; i < all.size(); ++i)
       if (shown_call* c = all[(call + i) & (all.size() - 1)]; is(*c)) return c;
     return nullptr;
   }
-  shown_call* place_of(std::uint64_t call) const {
+  shown_call* slot_of(std::uint64_t call) const {
     return find(call, [call](const shown_call& c) { return c.begun.load(std::memory_order_acquire) == call + 1; });
   }
 
   void grow() {
-    places next = lists_.empty() ? places{} : lists_.back();
+    slots next = lists_.empty() ? slots{} : lists_.back();
     for (std::size_t n = std::max<std::size_t>(1, next.size()); n > 0; --n) {
       next.push_back(&calls_.emplace_back());
       next.back()->lines = std::vector<taken_line>(workers_ / taken_line::size + 1);
     }
-    places_.store(&lists_.emplace_back(std::move(next)), std::memory_order_release);
+    slots_.store(&lists_.emplace_back(std::move(next)), std::memory_order_release);
   }
 
   std::size_t workers_;
-  std::atomic<const places*> places_{nullptr};
-  std::deque<places> lists_;  // earlier ones stay: somebody may look at them
+  std::atomic<const slots*> slots_{nullptr};
+  std::deque<slots> lists_;  // earlier ones stay: somebody may look at them
   std::deque<shown_call> calls_;
 };
 
@@ -104,7 +104,7 @@ class shown_calls {
 struct exchange_member {
   int rank;
   shown_calls calls;
-  std::vector<int> sources;  ///< places of those whose boxes it takes; the hub guards it, and what follows
+  std::vector<int> sources;  ///< indices of those whose boxes it takes; the rendezvous guards it, and what follows
   std::vector<int> readers;
   bool fold = false;
   exchange_member(int of, std::size_t workers) : rank(of), calls(workers) {}
@@ -112,12 +112,12 @@ struct exchange_member {
 
 /// An exchange as the threads of a process share it.
 struct shared_exchange {
-  std::deque<exchange_member> members;  ///< by place among its workers
+  std::deque<exchange_member> members;  ///< by index among its workers
 
   /// Whether all readers have taken what a worker showed in a call. The worker itself asks.
-  bool is_read(std::size_t place, std::uint64_t call) const {
-    const auto took = [&](int reader) { return members[static_cast<std::size_t>(reader)].calls.taken(call, place); };
-    return std::all_of(members[place].readers.begin(), members[place].readers.end(), took);
+  bool is_read(std::size_t index, std::uint64_t call) const {
+    const auto took = [&](int reader) { return members[static_cast<std::size_t>(reader)].calls.taken(call, index); };
+    return std::all_of(members[index].readers.begin(), members[index].readers.end(), took);
   }
 };
 

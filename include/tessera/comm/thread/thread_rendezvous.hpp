@@ -17,7 +17,7 @@ namespace detail {
 /// A call that a worker waits in.
 struct waited_call {
   const shared_exchange* among = nullptr;
-  std::size_t place = 0;  ///< of the worker
+  std::size_t index = 0;  ///< of the worker
   std::uint64_t number = 0;
   std::uint64_t ahead = 0;  ///< its readers need only have taken the call so many before
   std::string does;
@@ -41,7 +41,7 @@ class thread_rendezvous {
   int size() const { return size_; }
   bool crowded = false;  ///< workers are more than cores
 
-  /// The exchange of a plan, found by what its workers agreed on; `me` is the place of the worker that asks.
+  /// The exchange of a plan, found by what its workers agreed on; `me` is the index of the worker that asks.
   std::shared_ptr<detail::shared_exchange> meet(const exchange_plan& plan, std::size_t me,
                                                 const std::vector<int>& sources, const std::vector<int>& readers) {
     std::lock_guard lock(mutex_);
@@ -77,7 +77,7 @@ class thread_rendezvous {
   bool stopped(int me) { return at(me).stopped; }
   /// A worker that gave up a call begins none and ends none.
   void refuse_if_given_up(int me, const call_context& does) {
-    if (at(me).stopped) fail(me, error(refusal{code::call_given_up, me}, told(me, text_of(does))));
+    if (at(me).stopped) fail(me, error(refusal{code::call_given_up, me}, worker_text(me, text_of(does))));
   }
 
   /// Runs read() on other workers' memory, unless one of them has closed it; false then.
@@ -119,7 +119,7 @@ class thread_rendezvous {
     // Who waits for somebody that waits as well is held up by the same worker: one that computes, or is stuck.
     int stuck = held_up_by(me);
     for (int i = 0; i < size_ && waits(stuck) && held_up_by(stuck) != stuck; ++i) stuck = held_up_by(stuck);
-    const error why(refusal{code::time_limit, me, stuck, limit.count()}, told_of(me, stuck));
+    const error why(refusal{code::time_limit, me, stuck, limit.count()}, words_of(me, stuck));
     lock.unlock();
     fail(me, why);
   }
@@ -187,13 +187,13 @@ class thread_rendezvous {
         if (const auto& source = members[static_cast<std::size_t>(s)]; !source.calls.begun(number))
           dependency(source.rank);
     };
-    const detail::exchange_member& mine = members[call.place];
+    const detail::exchange_member& mine = members[call.index];
     each_late_source(mine, call.number);
     if (call.number < call.ahead) return;
     const std::uint64_t given = call.number - call.ahead;
     for (const int r : mine.readers) {
       const auto& reader = members[static_cast<std::size_t>(r)];
-      if (reader.calls.taken(given, call.place)) continue;
+      if (reader.calls.taken(given, call.index)) continue;
       if (!reader.calls.begun(given)) dependency(reader.rank);
       else if (reader.fold) each_late_source(reader, given);  // it adds all terms at once
     }
@@ -210,9 +210,9 @@ class thread_rendezvous {
     const int needed = first_needed(w);
     const detail::waited_call& call = at(w).waits_in;
     if (needed != w || !waits(w) || call.number < call.ahead) return needed;
-    for (const int r : call.among->members[call.place].readers)
+    for (const int r : call.among->members[call.index].readers)
       if (const auto& reader = call.among->members[static_cast<std::size_t>(r)];
-          !reader.calls.taken(call.number - call.ahead, call.place) && !waits(reader.rank))
+          !reader.calls.taken(call.number - call.ahead, call.index) && !waits(reader.rank))
         return reader.rank;
     return w;
   }
@@ -223,20 +223,22 @@ class thread_rendezvous {
     if (!waits(peer) || !waits(w)) return false;
     const detail::waited_call& theirs = at(peer).waits_in;
     const detail::waited_call& mine = at(w).waits_in;
-    const auto among = [](const detail::shared_exchange& e, const std::vector<int>& places, int rank) {
-      return std::any_of(places.begin(), places.end(),
+    const auto among = [](const detail::shared_exchange& e, const std::vector<int>& indices, int rank) {
+      return std::any_of(indices.begin(), indices.end(),
                          [&](int p) { return e.members[static_cast<std::size_t>(p)].rank == rank; });
     };
-    if (!among(*mine.among, mine.among->members[mine.place].sources, peer)) return false;
-    for (const int r : theirs.among->members[theirs.place].readers)
+    if (!among(*mine.among, mine.among->members[mine.index].sources, peer)) return false;
+    for (const int r : theirs.among->members[theirs.index].readers)
       if (const auto& reader = theirs.among->members[static_cast<std::size_t>(r)]; reader.rank == w)
         return !reader.calls.begun(theirs.number);
     return false;
   }
 
   // What workers do, by number.
-  std::string told_of(int w) { return told(w, waits(w) ? at(w).waits_in.does : at(w).ended ? has_ended : in_no_call); }
-  std::string told_of(int w, int other) { return told_of(w) + "; " + told_of(other); }
+  std::string words_of(int w) {
+    return worker_text(w, waits(w) ? at(w).waits_in.does : at(w).ended ? has_ended : in_no_call);
+  }
+  std::string words_of(int w, int other) { return words_of(w) + "; " + words_of(other); }
 
   // The workers that can never go on: each needs one that ended or can never go on. They are the largest such set,
   // found by striking out of all that wait those who need none of it. What a call needs is only ever fulfilled, so what
@@ -261,7 +263,7 @@ class thread_rendezvous {
     }
     std::optional<error> why;
     const auto judge = [&](const reason& found, int w, int peer) {
-      if (!why) why = error(refusal{found, w, peer}, told_of(w, peer));
+      if (!why) why = error(refusal{found, w, peer}, words_of(w, peer));
     };
     const auto each_stuck = [&](auto&& visit) {
       for (int w = 0; w < size_; ++w)

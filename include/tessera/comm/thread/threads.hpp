@@ -87,8 +87,8 @@ class worker_threads {
     const auto stuck = static_cast<int>(std::find(running_.begin(), running_.end(), true) - running_.begin());
     const auto ended = static_cast<int>(std::find(running_.begin(), running_.end(), false) - running_.begin());
     if (!told_already())
-      complain("launch", error(refusal{code::time_limit, ended, stuck, limit_.count()},
-                               told(ended, has_ended) + "; " + told(stuck, in_no_call)));
+      report_failure("launch", error(refusal{code::time_limit, ended, stuck, limit_.count()},
+                                     worker_text(ended, has_ended) + "; " + worker_text(stuck, in_no_call)));
     end_process();
   }
 

@@ -123,12 +123,12 @@ class deadlock_detector {
   }
 
   /// Whether the first worker that told an error has stopped, or another one has said it.
-  bool told_of() const { return said_ || (teller_ >= 0 && silent_[at(teller_)]); }
+  bool is_reported() const { return reported_ || (teller_ >= 0 && silent_[at(teller_)]); }
   /// Says another's error in its place, unless somebody has.
   bool say() {
-    if (said_) return false;
-    to_all(message(wait_message::said));
-    return said_ = true;
+    if (reported_) return false;
+    to_all(message(wait_message::reported));
+    return reported_ = true;
   }
 
   /// Stops all workers with an error, unless one stopped them before.
@@ -136,7 +136,7 @@ class deadlock_detector {
     if (failure_) return;
     failure_ = why;
     wait_message m = message(wait_message::failure);
-    m.told = why.packed();
+    m.error_text = why.packed();
     to_all(m);
   }
   [[noreturn]] void fail(const error& why) {
@@ -151,12 +151,13 @@ class deadlock_detector {
     const bool excused = silent_[at(worker)] || (ended_ && left_[at(worker)]);
     silent_[at(worker)] = true;
     if (!failure_ && !excused)
-      stop(error(refusal{code::worker_lost, me_, worker}, told(me_, doing()) + "; " + told(worker, has_died)));
+      stop(error(refusal{code::worker_lost, me_, worker},
+                 worker_text(me_, doing()) + "; " + worker_text(worker, has_died)));
   }
   /// Tells all that this worker stops, where it does so with another's error: then those that see it go have not lost
   /// it.
   void excuse() const {
-    if (elsewhere_) to_all(message(wait_message::heard));
+    if (elsewhere_) to_all(message(wait_message::silent));
   }
 
   /// Reads what another worker tells.
@@ -172,7 +173,7 @@ class deadlock_detector {
       case wait_message::never:
         if (call_ != nullptr && m.exchange == exchange_ && m.sequence <= call_->sequence)
           fail(refusal{code::worker_lost, me_, m.from},
-               told(me_, text_of(call_->does)) + "; " + told(m.from, has_ended));
+               worker_text(me_, text_of(call_->does)) + "; " + worker_text(m.from, has_ended));
         return;
       case wait_message::hail: return send_(m.from, message(wait_message::answer));
       case wait_message::goodbye: left_[at(m.from)] = true; return;
@@ -181,10 +182,10 @@ class deadlock_detector {
         elsewhere_ = true;
         if (teller_ < 0) teller_ = m.from;  // also of what this one met itself, as the lower of them says it
         if (failure_) return;
-        failure_ = error::unpacked(m.told.view());
-        return send_(m.from, message(wait_message::heard));
-      case wait_message::heard: silent_[at(m.from)] = true; return;
-      case wait_message::said: said_ = true;
+        failure_ = error::unpacked(m.error_text.view());
+        return send_(m.from, message(wait_message::silent));
+      case wait_message::silent: silent_[at(m.from)] = true; return;
+      case wait_message::reported: reported_ = true;
     }
   }
 
@@ -262,14 +263,15 @@ class deadlock_detector {
     on.first = q.first;
     on.asked = q.asked;
     on.disagreement = q.disagreement || q.offered_else;
-    on.told = q.told.view();
-    if (on.told.view().empty() || on.disagreement != q.disagreement) {
+    on.error_text = q.error_text.view();
+    if (on.error_text.view().empty() || on.disagreement != q.disagreement) {
       const reason& found = on.disagreement ? code::workers_disagree : code::workers_wait_in_a_ring;
-      on.told =
-          error(refusal{found, q.from, me_}, told(q.from, q.does.view()) + "; " + told(me_, on.does.view())).packed();
+      on.error_text = error(refusal{found, q.from, me_},
+                            worker_text(q.from, q.does.view()) + "; " + worker_text(me_, on.does.view()))
+                          .packed();
     }
     if (q.first == me_) {
-      if (q.asked == asked_) fail(error::unpacked(on.told.view()));
+      if (q.asked == asked_) fail(error::unpacked(on.error_text.view()));
       return;
     }
     answer(q, waits_for());
@@ -297,7 +299,7 @@ class deadlock_detector {
   std::optional<error> failure_;
   bool elsewhere_ = false;
   int teller_ = -1;           // who told it
-  bool said_ = false;         // by one who only heard of it
+  bool reported_ = false;     // by one who only heard of it
   std::vector<bool> silent_;  // who stops with another's error
 };
 

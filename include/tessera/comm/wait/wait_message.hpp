@@ -28,8 +28,8 @@ struct wait_message {
     hail,      ///< from one that ended: whether the reader is alive
     goodbye,   ///< the sender's program ended
     failure,   ///< all stop with this error
-    heard,     ///< the sender stops with another's error, and says nothing itself
-    said       ///< but now it does, since nobody else has
+    silent,    ///< the sender stops with another's error, and says nothing itself
+    reported   ///< but now it does, since nobody else has
   };
   kinds kind = question;
   int from = 0;   ///< who waits, or says it: another may have sent it on
@@ -43,7 +43,7 @@ struct wait_message {
   words<192> does;
   /// what it is when the question comes back to who asked: workers that disagree, or a ring
   bool disagreement = false;
-  words<1024> told;  ///< that error, or a failure
+  words<1024> error_text;  ///< that error, or a failure
 };
 
 }  // namespace tessera::detail

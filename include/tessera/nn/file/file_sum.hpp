@@ -38,18 +38,18 @@ class xxh64 {
     if (n == 0) return;
     const auto* at = static_cast<const unsigned char*>(from);
     count_ += n;
-    if (held_ > 0) {
-      const std::uint64_t more = std::min<std::uint64_t>(n, sizeof rest_ - held_);
-      std::memcpy(rest_ + held_, at, more);
-      held_ += more;
+    if (buffered_ > 0) {
+      const std::uint64_t more = std::min<std::uint64_t>(n, sizeof rest_ - buffered_);
+      std::memcpy(rest_ + buffered_, at, more);
+      buffered_ += more;
       at += more;
       n -= more;
-      if (held_ < sizeof rest_) return;
-      take(rest_);
+      if (buffered_ < sizeof rest_) return;
+      add_block(rest_);
     }
-    for (; n >= sizeof rest_; n -= sizeof rest_, at += sizeof rest_) take(at);
+    for (; n >= sizeof rest_; n -= sizeof rest_, at += sizeof rest_) add_block(at);
     std::memcpy(rest_, at, n);
-    held_ = n;
+    buffered_ = n;
   }
   void add(const std::string& text) { add(text.data(), text.size()); }
 
@@ -61,7 +61,7 @@ class xxh64 {
     }
     h += count_;
     const unsigned char* at = rest_;
-    std::uint64_t left = held_;
+    std::uint64_t left = buffered_;
     for (; left >= 8; left -= 8, at += 8) h = std::rotl(h ^ mixed_in(0, word<std::uint64_t>(at)), 27) * first + fourth;
     if (left >= 4) {
       h = std::rotl(h ^ word<std::uint32_t>(at) * first, 23) * second + third;
@@ -86,15 +86,15 @@ class xxh64 {
     return w;
   }
   static std::uint64_t mixed_in(std::uint64_t sum, std::uint64_t w) { return std::rotl(sum + w * second, 31) * first; }
-  void take(const unsigned char* at) {
+  void add_block(const unsigned char* at) {
     for (std::size_t i = 0; i < 4; ++i) sums_[i] = mixed_in(sums_[i], word<std::uint64_t>(at + 8 * i));
-    held_ = 0;
+    buffered_ = 0;
   }
 
   std::uint64_t sums_[4]{first + second, second, 0, std::uint64_t{0} - first};
   std::uint64_t count_ = 0;
   unsigned char rest_[32]{};
-  std::uint64_t held_ = 0;  // of the rest
+  std::uint64_t buffered_ = 0;  // of the rest
 };
 
 /// The sums that a file names, of those that there are.

@@ -79,25 +79,25 @@ class layer_table {
   }
   template <class L>
   static constexpr operand_counts operands_of() {
-    return counted([]<int... Place>(tessera::detail::indices<Place...>) {
-      return requires(const L& layer, const tensor_value& x) { layer.plan((static_cast<void>(Place), x)...); };
+    return counted([]<int... Index>(tessera::detail::indices<Index...>) {
+      return requires(const L& layer, const tensor_value& x) { layer.plan((static_cast<void>(Index), x)...); };
     });
   }
-  template <class F, int... Place>
-  static constexpr bool takes(tessera::detail::indices<Place...>) {
+  template <class F, int... Index>
+  static constexpr bool takes(tessera::detail::indices<Index...>) {
     return std::is_invocable_v<F, const node_options&,
-                               decltype((static_cast<void>(Place), std::declval<const dynamic_flow&>()))...>;
+                               decltype((static_cast<void>(Index), std::declval<const dynamic_flow&>()))...>;
   }
   template <class F>
   static constexpr operand_counts flows_of() {
-    return counted([](auto places) { return takes<F>(places); });
+    return counted([](auto indices) { return takes<F>(indices); });
   }
-  // Calls a function that takes as many flows as there are places, where there are so many.
-  template <class F, int... Place>
+  // Calls a function that takes as many flows as there are indices, where there are so many.
+  template <class F, int... Index>
   static void call_on(const F& f, const node_options& o, const std::vector<dynamic_flow>& x,
-                      std::optional<dynamic_flow>& y, tessera::detail::indices<Place...> places) {
-    if constexpr (takes<F>(places))
-      if (x.size() == sizeof...(Place)) y = f(o, x[Place]...);
+                      std::optional<dynamic_flow>& y, tessera::detail::indices<Index...> all) {
+    if constexpr (takes<F>(all))
+      if (x.size() == sizeof...(Index)) y = f(o, x[Index]...);
   }
 
   using placing = std::function<std::unique_ptr<tessera::detail::placed_node>(const node_options&)>;

@@ -14,14 +14,14 @@ inline void check_count(std::size_t operands, const char* name) {
 
 /// What `ask(options)` asks for, of whom nothing is said.
 template <class Ask>
-node_kind told(const std::string& name, std::pair<int, int> operands, const Ask& ask) {
+node_kind node_kind_of(const std::string& name, std::pair<int, int> operands, const Ask& ask) {
   node_kind k;
   k.name = name;
   std::tie(k.least, k.most) = operands;
   const file::json nothing = file::json::object();
   const mesh_value mesh;
   file::lists keep;
-  static_cast<void>(ask(node_options(file::place(nothing, name), mesh, keep, &k.fields)));
+  static_cast<void>(ask(node_options(file::json_cursor(nothing, name), mesh, keep, &k.fields)));
   return k;
 }
 
@@ -39,9 +39,9 @@ TESSERA_INLINE void layer_table::add_layers() {
                         o.flag("bias", true),
                         o.axes("cut_out"),
                         o.axes("cut_in"),
-                        o.chosen_partition("output_as"),
+                        o.partition_setting("output_as"),
                         o.number("grain_out", 1),
-                        o.chosen_element("weights_as"),
+                        o.element_setting("weights_as"),
                         o.flag("round_terms", false)};
   });
   layer("experts", [](options o) {
@@ -50,9 +50,9 @@ TESSERA_INLINE void layer_table::add_layers() {
                          o.flag("bias", true),
                          o.axes("cut_out"),
                          o.axes("cut_in"),
-                         o.chosen_partition("output_as"),
+                         o.partition_setting("output_as"),
                          o.number("grain_out", 1),
-                         o.chosen_element("weights_as"),
+                         o.element_setting("weights_as"),
                          o.flag("round_terms", false)};
   });
   layer("conv", [](options o) {
@@ -69,9 +69,9 @@ TESSERA_INLINE void layer_table::add_layers() {
                       o.flag("bias", true),
                       o.axes("cut_out"),
                       o.axes("cut_in"),
-                      o.chosen_partition("output_as"),
+                      o.partition_setting("output_as"),
                       o.number("grain_out", 1),
-                      o.chosen_element("weights_as"),
+                      o.element_setting("weights_as"),
                       rule == "same",
                       o.flag("round_terms", false)};
   });
@@ -87,9 +87,9 @@ TESSERA_INLINE void layer_table::add_layers() {
                                 o.flag("bias", true),
                                 o.axes("cut_out"),
                                 o.axes("cut_in"),
-                                o.chosen_partition("output_as"),
+                                o.partition_setting("output_as"),
                                 o.number("grain_out", 1),
-                                o.chosen_element("weights_as"),
+                                o.element_setting("weights_as"),
                                 o.flag("round_terms", false)};
   });
   layer("max_pool", [](options o) {
@@ -127,16 +127,16 @@ TESSERA_INLINE void layer_table::add_layers() {
                           o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
   });
   layer("batch_norm", [](options o) {
-    const engine::chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
-    return batch_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
+    const engine::setting<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    return batch_norm_layer{o.real("eps", 1e-5), momentum.is_set() ? momentum.value() : 0.1, !momentum.is_set(),
                             o.flag("affine", true), o.flag("track_running_stats", true)};
   });
   layer("group_norm", [](options o) {
     return group_norm_layer{o.number("num_groups"), o.real("eps", 1e-5), o.flag("affine", true)};
   });
   layer("instance_norm", [](options o) {
-    const engine::chosen<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
-    return instance_norm_layer{o.real("eps", 1e-5), momentum.said() ? momentum.as() : 0.1, !momentum.said(),
+    const engine::setting<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
+    return instance_norm_layer{o.real("eps", 1e-5), momentum.is_set() ? momentum.value() : 0.1, !momentum.is_set(),
                                o.flag("affine", false), o.flag("track_running_stats", false)};
   });
   layer("layer_norm", [](options o) {
@@ -154,9 +154,9 @@ TESSERA_INLINE void layer_table::add_layers() {
                            o.element("weights_as", element::float32),
                            o.axes("cut_out"),
                            o.axes("cut_in"),
-                           o.chosen_partition("output_as"),
-                           o.chosen_number("padding_idx"),
-                           o.chosen_real("max_norm"),
+                           o.partition_setting("output_as"),
+                           o.number_setting("padding_idx"),
+                           o.real_setting("max_norm"),
                            o.real_or_infinite("norm_type", 2),
                            o.flag("scale_grad_by_freq", false),
                            o.flag("frozen", false),
@@ -164,15 +164,15 @@ TESSERA_INLINE void layer_table::add_layers() {
   });
   layer("heads", [](options o) {
     return heads_layer{o.number("heads"),    o.number("key_heads"), o.number("features"),
-                       o.flag("bias", true), o.axes("cut_out"),     o.chosen_element("weights_as")};
+                       o.flag("bias", true), o.axes("cut_out"),     o.element_setting("weights_as")};
   });
   layer("gated", [](options o) {
     return gated_layer{o.number("out_features"), o.flag("bias", true), o.axes("cut_out"),
-                       o.chosen_element("weights_as")};
+                       o.element_setting("weights_as")};
   });
   layer("gated_experts", [](options o) {
     return gated_experts_layer{o.number("experts"), o.number("out_features"), o.flag("bias", true), o.axes("cut_out"),
-                               o.chosen_element("weights_as")};
+                               o.element_setting("weights_as")};
   });
   layer("cast", [](options o) { return cast_layer{o.element("to")}; });
   layer("dropout", [](options o) {
@@ -196,11 +196,11 @@ TESSERA_INLINE void layer_table::add_layer(const std::string& name, const placin
     const engine::tiles_over over{o.axes("sharded_over").list(), o.times("gathered")};
     if (o.has("gathered") && !o.has("sharded_over")) o.here().fault("says gathered without sharded_over");
     o.refuse_others();
-    engine::check_count(x.size(), layer->facts.name);
+    engine::check_count(x.size(), layer->record.name);
     program& p = *x[0].in;
     return p.sharded_over(over, [&] {
       const bool shared = o.has("shared");
-      const bool numbered = !layer->facts.only_here;
+      const bool numbered = !layer->record.only_here;
       if (!shared && !o.has("path")) return p.add(std::move(layer), numbered, x);
       const auto back = p.enter(o.here().at(shared ? "shared" : "path").word(), shared);
       const std::vector<dynamic_flow> y = p.add(std::move(layer), false, x);
@@ -208,7 +208,7 @@ TESSERA_INLINE void layer_table::add_layer(const std::string& name, const placin
       return y;
     });
   };
-  const auto tell = [place, operands, name] { return engine::told(name, operands, place); };
+  const auto tell = [place, operands, name] { return engine::node_kind_of(name, operands, place); };
   layers_[name] = {add, tell};
 }
 
@@ -231,7 +231,7 @@ TESSERA_INLINE void layer_table::add_function(const std::string& name, const cal
     } catch (const std::exception&) {
     }
   };
-  const auto tell = [ask, operands, name] { return engine::told(name, operands, ask); };
+  const auto tell = [ask, operands, name] { return engine::node_kind_of(name, operands, ask); };
   functions_[name] = {add, tell};
 }
 

@@ -8,7 +8,7 @@
 namespace tessera::detail {
 
 /// The words of a list, or a word alone.
-inline std::vector<std::string> words_of(const file::place& here) {
+inline std::vector<std::string> words_of(const file::json_cursor& here) {
   if (here.value().is_string()) return {here.word()};
   std::vector<std::string> all;
   for (std::size_t i = 0; i < here.list().size(); ++i) all.push_back(here.item(i).word());
@@ -18,33 +18,33 @@ inline std::vector<std::string> words_of(const file::place& here) {
 /// A network in a file while it is read.
 class network_reader {
  public:
-  network_reader(nn::program& p, const file::place& all, const mesh_value& mesh, const nn::layer_table& table,
+  network_reader(nn::program& p, const file::json_cursor& all, const mesh_value& mesh, const nn::layer_table& table,
                  file::lists& keep)
       : mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "nodes", "outputs"}).at("nodes").list()) {
-    const file::place inputs = all.at("inputs").list();
+    const file::json_cursor inputs = all.at("inputs").list();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const file::place x = inputs.item(i).only({"name", "shape", "element", "dims", "meaning"});
+      const file::json_cursor x = inputs.item(i).only({"name", "shape", "element", "dims", "meaning"});
       name(x, p.input(file::read_tensor(x, mesh, keep), x.at("name").word()));
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const file::place node = nodes_.item(i);
+      const file::json_cursor node = nodes_.item(i);
       const std::string named = node.at("name").word();
       if (values_.count(named) > 0 || !places_.emplace(named, i).second)
         node.fault(fmt::format("is a second \"{}\"", named));
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
-    const file::place outputs = all.at("outputs");
+    const file::json_cursor outputs = all.at("outputs");
     for (const std::string& y : words_of(outputs)) p.output(value(y, outputs), y);
   }
 
  private:
-  void name(const file::place& here, const nn::dynamic_flow& x) {
+  void name(const file::json_cursor& here, const nn::dynamic_flow& x) {
     if (!values_.emplace(here.at("name").word(), x).second)
       here.fault(fmt::format("is a second \"{}\"", here.at("name").word()));
   }
 
   // What a name stands for; of a node with several results "node.0" is the first.
-  nn::dynamic_flow value(const std::string& wanted, const file::place& by) {
+  nn::dynamic_flow value(const std::string& wanted, const file::json_cursor& by) {
     if (values_.count(wanted) == 0) add(places_.count(wanted) > 0 ? wanted : wanted.substr(0, wanted.rfind('.')), by);
     const auto known = values_.find(wanted);
     if (known == values_.end()) throw error(refusal{code::program_value_unknown}, by.path() + ": " + wanted);
@@ -52,12 +52,12 @@ class network_reader {
   }
 
   // Adds a node behind those that it reads.
-  void add(const std::string& named, const file::place& by) {
+  void add(const std::string& named, const file::json_cursor& by) {
     const auto found = places_.find(named);
     if (found == places_.end()) throw error(refusal{code::program_value_unknown}, by.path() + ": " + named);
     if (added_.count(named) > 0) return;
     if (!begun_.insert(named).second) throw error(refusal{code::program_cycle}, by.path() + ": " + named);
-    const file::place node = nodes_.item(found->second);
+    const file::json_cursor node = nodes_.item(found->second);
     std::vector<nn::dynamic_flow> operands;
     for (const std::string& x : words_of(node.at("of"))) operands.push_back(value(x, node));
     const std::vector<nn::dynamic_flow> y = table_.add(nn::node_options(node, mesh_, keep_), operands);
@@ -69,7 +69,7 @@ class network_reader {
   const mesh_value& mesh_;
   const nn::layer_table& table_;
   file::lists& keep_;
-  file::place nodes_;
+  file::json_cursor nodes_;
   std::map<std::string, nn::dynamic_flow> values_;
   std::map<std::string, std::size_t> places_;
   std::set<std::string> begun_, added_;
@@ -89,9 +89,9 @@ TESSERA_INLINE void read_network(program& p, const std::string& text, const mesh
   }
   const auto keep = std::make_shared<engine::file::lists>();
   program trial;  // what is refused half way leaves nothing behind
-  tessera::detail::network_reader(trial, engine::file::place(all, from), mesh, table, *keep);
+  tessera::detail::network_reader(trial, engine::file::json_cursor(all, from), mesh, table, *keep);
   p.keep(keep);
-  tessera::detail::network_reader(p, engine::file::place(all, from), mesh, table, *keep);
+  tessera::detail::network_reader(p, engine::file::json_cursor(all, from), mesh, table, *keep);
 }
 
 TESSERA_INLINE void load_network(program& p, const std::filesystem::path& path, const mesh_value& mesh,

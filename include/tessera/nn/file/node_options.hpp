@@ -40,48 +40,48 @@ inline const std::vector<node_field>& common_fields() {
 /// What a file says of a node: its options by name. One that nobody asks for is refused.
 class node_options {
  public:
-  node_options(engine::file::place here, const mesh_value& mesh, engine::file::lists& keep,
+  node_options(engine::file::json_cursor here, const mesh_value& mesh, engine::file::lists& keep,
                std::vector<engine::node_field>* told = nullptr)
       : here_(std::move(here)), mesh_(mesh), keep_(keep), told_(told) {
     for (const engine::node_field& every : engine::common_fields())
       if (every.name != "sharded_over" && every.name != "gathered") asked_.insert(every.name);
   }
 
-  const engine::file::place& here() const { return here_; }
+  const engine::file::json_cursor& here() const { return here_; }
   bool has(const char* name) const { return here_.has(name); }
 
   index_t number(const char* name) const {
     return tells(name, "a whole number") ? 1 : at(name).number(INT64_MIN, INT64_MAX);
   }
   index_t number(const char* name, index_t otherwise, const char* which_is = nullptr) const {
-    return tells(name, "a whole number", which_is != nullptr ? which_is : fmt::format("{}", otherwise)) || !said(name)
+    return tells(name, "a whole number", which_is != nullptr ? which_is : fmt::format("{}", otherwise)) || !is_set(name)
                ? otherwise
                : number(name);
   }
   double real(const char* name) const { return tells(name, "a number") ? 1 : at(name).real(); }
   double real(const char* name, double otherwise, const char* which_is = nullptr) const {
-    return tells(name, "a number", which_is != nullptr ? which_is : fmt::format("{}", otherwise)) || !said(name)
+    return tells(name, "a number", which_is != nullptr ? which_is : fmt::format("{}", otherwise)) || !is_set(name)
                ? otherwise
                : real(name);
   }
   /// A number, or the word "inf".
   double real_or_infinite(const char* name, double otherwise) const {
-    if (tells(name, "a number, or `inf`", fmt::format("{}", otherwise)) || !said(name)) return otherwise;
+    if (tells(name, "a number, or `inf`", fmt::format("{}", otherwise)) || !is_set(name)) return otherwise;
     if (!at(name).value().is_string()) return real(name);
     if (at(name).word() != "inf") at(name).fault("is no number and not inf");
     return std::numeric_limits<double>::infinity();
   }
   /// A number, or null, which means what is said of it.
-  engine::chosen<double> real_or_null(const char* name, double otherwise, const char* null_is) const {
-    if (tells(name, fmt::format("a number, or null: {}", null_is), fmt::format("{}", otherwise)) || !said(name))
+  engine::setting<double> real_or_null(const char* name, double otherwise, const char* null_is) const {
+    if (tells(name, fmt::format("a number, or null: {}", null_is), fmt::format("{}", otherwise)) || !is_set(name))
       return otherwise;
-    return at(name).value().is_null() ? engine::chosen<double>() : engine::chosen(real(name));
+    return at(name).value().is_null() ? engine::setting<double>() : engine::setting(real(name));
   }
   bool flag(const char* name, bool otherwise) const {
-    return tells(name, "true or false", fmt::format("{}", otherwise)) || !said(name) ? otherwise : at(name).flag();
+    return tells(name, "true or false", fmt::format("{}", otherwise)) || !is_set(name) ? otherwise : at(name).flag();
   }
   std::string word(const char* name, const char* otherwise) const {
-    return tells(name, "a word", fmt::format("`{}`", otherwise)) || !said(name) ? otherwise : at(name).word();
+    return tells(name, "a word", fmt::format("`{}`", otherwise)) || !is_set(name) ? otherwise : at(name).word();
   }
 
   /// The element of a name: "double", "float", "bfloat16", as messages say it.
@@ -89,52 +89,52 @@ class node_options {
     return tells(name, "an element") ? tessera::element::float32 : engine::file::read_element(at(name));
   }
   tessera::element element(const char* name, tessera::element otherwise) const {
-    return tells(name, "an element", fmt::format("`{}`", name_of(otherwise))) || !said(name) ? otherwise
-                                                                                             : element(name);
+    return tells(name, "an element", fmt::format("`{}`", name_of(otherwise))) || !is_set(name) ? otherwise
+                                                                                               : element(name);
   }
   /// What is said of an option that may be left to the layer.
-  engine::chosen<tessera::element> chosen_element(const char* name) const {
-    return tells(name, "an element", "the input's") || !said(name) ? engine::chosen<tessera::element>()
-                                                                   : engine::chosen(element(name));
+  engine::setting<tessera::element> element_setting(const char* name) const {
+    return tells(name, "an element", "the input's") || !is_set(name) ? engine::setting<tessera::element>()
+                                                                     : engine::setting(element(name));
   }
-  engine::chosen<index_t> chosen_number(const char* name) const {
-    return tells(name, "a whole number", "none") || !said(name) ? engine::chosen<index_t>()
-                                                                : engine::chosen(number(name));
+  engine::setting<index_t> number_setting(const char* name) const {
+    return tells(name, "a whole number", "none") || !is_set(name) ? engine::setting<index_t>()
+                                                                  : engine::setting(number(name));
   }
-  engine::chosen<double> chosen_real(const char* name) const {
-    return tells(name, "a number", "none") || !said(name) ? engine::chosen<double>() : engine::chosen(real(name));
+  engine::setting<double> real_setting(const char* name) const {
+    return tells(name, "a number", "none") || !is_set(name) ? engine::setting<double>() : engine::setting(real(name));
   }
-  engine::chosen<layout> chosen_partition(const char* name) const {
-    return tells(name, "a partition", "as the layer gives it") || !said(name) ? engine::chosen<layout>()
-                                                                              : engine::chosen(partition(name));
+  engine::setting<layout> partition_setting(const char* name) const {
+    return tells(name, "a partition", "as the layer gives it") || !is_set(name) ? engine::setting<layout>()
+                                                                                : engine::setting(partition(name));
   }
 
   /// A number for all dimensions of a kernel, or a list of one each; `otherwise` is what the layer takes where there
   /// are none.
   engine::per_dimension numbers(const char* name, const char* otherwise = "") const {
     return each<index_t>(name, "a whole number, or one for each dimension", otherwise,
-                         [](const engine::file::place& one) { return one.number(); });
+                         [](const engine::file::json_cursor& one) { return one.number(); });
   }
   engine::numbers_per_dimension<double> reals(const char* name, const char* otherwise = "") const {
     return each<double>(name, "a number, or one for each dimension", otherwise,
-                        [](const engine::file::place& one) { return one.real(); });
+                        [](const engine::file::json_cursor& one) { return one.real(); });
   }
   /// Numbers of which a kernel has two for each dimension as well, before and after it.
   engine::per_dimension widths(const char* name, const char* otherwise = "") const {
     return each<index_t>(name, "a whole number, one for each dimension, or two each, before and after it", otherwise,
-                         [](const engine::file::place& one) { return one.number(); });
+                         [](const engine::file::json_cursor& one) { return one.number(); });
   }
   /// Two numbers for each of the last dimensions, before and after it.
   engine::per_dimension pairs(const char* name) const {
     return each<index_t>(name, "whole numbers, two for each of the last dimensions in order, before and after it", "",
-                         [](const engine::file::place& one) { return one.number(); });
+                         [](const engine::file::json_cursor& one) { return one.number(); });
   }
   /// "same" or "valid" in place of numbers; nothing where they are numbers.
   std::string padding_rule(const char* name) const {
     if (tells(name, "`same`, `valid`, or whole numbers: one, one for each dimension, or two each, before and after it",
               "0"))
       return "same";
-    if (!said(name) || !at(name).value().is_string()) return {};
+    if (!is_set(name) || !at(name).value().is_string()) return {};
     const std::string rule = at(name).word();
     if (rule != "same" && rule != "valid") at(name).fault("is none of same, valid and numbers");
     return rule;
@@ -142,9 +142,9 @@ class node_options {
   /// Axes of the mesh, outermost first.
   engine::axis_names axes(const char* name) const {
     static_vector<text, max_axes> all;
-    if (tells(name, "a list of axes, outermost first", "the cheapest cut") || !said(name))
+    if (tells(name, "a list of axes, outermost first", "the cheapest cut") || !is_set(name))
       return engine::axis_names(all);
-    const engine::file::place given = at(name).list();
+    const engine::file::json_cursor given = at(name).list();
     if (given.size() > max_axes) engine::file::refuse(given, code::too_many, given.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
       const std::string& word = keep_.names.emplace_back(given.item(i).word());
@@ -159,7 +159,7 @@ class node_options {
                                                        {"replicate", boundary::replicate},
                                                        {"circular", boundary::periodic}};
     return each<boundary>(name, listed(modes) + ", or one for each dimension", "`zeros`",
-                          [](const engine::file::place& one) { return one_of(one, modes); });
+                          [](const engine::file::json_cursor& one) { return one_of(one, modes); });
   }
   /// LibTorch's word for an interpolation, whatever the number of dimensions.
   interpolation interpolated(const char* name) const {
@@ -198,8 +198,8 @@ class node_options {
   }
   /// A number for all elements of a tensor, or a flat list of one each.
   initial_value initial(const char* name) const {
-    if (tells(name, "a number, or a list of one for each element", "0") || !said(name)) return {};
-    const engine::file::place given = at(name);
+    if (tells(name, "a number, or a list of one for each element", "0") || !is_set(name)) return {};
+    const engine::file::json_cursor given = at(name);
     if (!given.value().is_array()) return init::constant(given.real());
     std::vector<double>& list = keep_.values.emplace_back();
     for (std::size_t i = 0; i < given.size(); ++i) list.push_back(given.item(i).real());
@@ -208,7 +208,7 @@ class node_options {
   /// A partition, whatever the extents.
   layout partition(const char* name) const {
     if (tells(name, "a partition")) return {};
-    const engine::file::place given = at(name);
+    const engine::file::json_cursor given = at(name);
     const std::vector<index_t> ones(given.only({"dims", "meaning"}).at("dims").list().size(), dynamic);
     return engine::file::layout_reader(given, mesh_, ones, false, keep_).value();
   }
@@ -235,7 +235,7 @@ class node_options {
     return all;
   }
   template <class Meant>
-  static Meant one_of(const engine::file::place& given, const std::vector<words_of<Meant>>& words) {
+  static Meant one_of(const engine::file::json_cursor& given, const std::vector<words_of<Meant>>& words) {
     const std::string said = given.word();
     for (const auto& one : words)
       if (said == one.first) return one.second;
@@ -245,15 +245,15 @@ class node_options {
   Meant word_of(const char* name, Meant otherwise, const std::vector<words_of<Meant>>& words) const {
     const auto unless =
         std::find_if(words.begin(), words.end(), [&](const auto& one) { return one.second == otherwise; });
-    return tells(name, listed(words), fmt::format("`{}`", unless->first)) || !said(name) ? otherwise
-                                                                                         : one_of(at(name), words);
+    return tells(name, listed(words), fmt::format("`{}`", unless->first)) || !is_set(name) ? otherwise
+                                                                                           : one_of(at(name), words);
   }
   template <class Number, class Read>
   engine::numbers_per_dimension<Number> each(const char* name, const std::string& says, const char* otherwise,
                                              const Read& read) const {
     engine::numbers_per_dimension<Number> all;
-    if (tells(name, says, otherwise) || !said(name)) return all;
-    const engine::file::place given = at(name);
+    if (tells(name, says, otherwise) || !is_set(name)) return all;
+    const engine::file::json_cursor given = at(name);
     if (!given.value().is_array()) {
       all.push(read(given));
       return all;
@@ -267,16 +267,16 @@ class node_options {
     if (told_ != nullptr) told_->push_back({name, says, otherwise});
     return told_ != nullptr;
   }
-  bool said(const char* name) const {
+  bool is_set(const char* name) const {
     asked_.insert(name);
     return here_.has(name);
   }
-  engine::file::place at(const char* name) const {
+  engine::file::json_cursor at(const char* name) const {
     asked_.insert(name);
     return here_.at(name);
   }
 
-  engine::file::place here_;
+  engine::file::json_cursor here_;
   const mesh_value& mesh_;
   engine::file::lists& keep_;
   std::vector<engine::node_field>* told_;

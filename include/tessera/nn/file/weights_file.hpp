@@ -47,7 +47,7 @@ template <class Network>
 void save(const Network& net, const std::filesystem::path& path, const renamed& names = {},
           call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const engine::scoped_context now(*team, {.why = purpose::state, .what = "saving a network", .at = at});
+  const engine::scoped_context now(*team, {.why = purpose::state, .name = "saving a network", .at = at});
   tessera::detail::save(team, tessera::detail::state_by_key(net), path, names);
 }
 
@@ -59,7 +59,7 @@ void load(Network& net, const std::filesystem::path& path, const renamed& names 
           call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
   if (!team->inside()) return;
-  const engine::scoped_context now(*team, {.why = purpose::state, .what = "loading a network", .at = at});
+  const engine::scoped_context now(*team, {.why = purpose::state, .name = "loading a network", .at = at});
   tessera::detail::load(team, tessera::detail::state_by_key(net), path, names);
 }
 

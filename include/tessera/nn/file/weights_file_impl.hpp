@@ -35,7 +35,7 @@ inline void agree_on_file(team_state& team, const std::filesystem::path& path, c
   std::string all = path.native();
   for (const auto& [foreign, own] : names.keys) all += fmt::format("\n{}\n{}", foreign, own);
   team.agree(text(all.data(), static_cast<int>(all.size())).hash, "comparing paths",
-             [&] { return fmt::format("{} {}", team.doing().what, path.native()); });
+             [&] { return fmt::format("{} {}", team.doing().name, path.native()); });
 }
 
 /// Throws on every worker of the team unless the copies of everything kept are alike; names the first that is not.
@@ -100,11 +100,11 @@ TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const
     agree_on_kept(*team, kept, path.string() + ": ");
     together(team, code::file_not_written, rename);
     on_first(team, code::file_not_written, [&] {
-      std::vector<stored_tensor> places;
+      std::vector<stored_tensor> entries;
       for (const auto& [key, parts] : tensors)
-        places.push_back(
+        entries.push_back(
             {0, 0, key, element_of_scalar((*parts)[0]->stored().local().scalar_type()), (*parts)[0]->serial_sizes()});
-      writer.emplace(path, std::move(places));
+      writer.emplace(path, std::move(entries));
     });
   } else {
     rename();
@@ -149,7 +149,7 @@ TESSERA_INLINE void load(const team_handle& team, const keyed_state& kept, const
     if (has[i++] == 0) continue;
     const at::Tensor serial = reader ? reader->read(*found.at(key)) : at::Tensor();
     for (const nn::engine::state_tensor* p : parts) {
-      const shared_layout_handle where = team->place(on_first_worker(*team, p->stored().layout()));
+      const shared_layout_handle where = team->intern(on_first_worker(*team, p->stored().layout()));
       const at::TensorOptions options = p->stored().local().options().requires_grad(false);
       const at::Tensor whole =
           reader ? p->part_of(serial).to(options.device())
@@ -172,14 +172,14 @@ TESSERA_INLINE state_dict read_state(const std::filesystem::path& path) {
 
 TESSERA_INLINE void write_state(const std::filesystem::path& path, const state_dict& state) {
   namespace td = tessera::detail;
-  std::vector<td::stored_tensor> places;
+  std::vector<td::stored_tensor> entries;
   for (const auto& [key, t] : state) {
     if (!td::readable(t))
       throw error(refusal{code::file_not_written},
                   fmt::format("{}: {} is {}", path.string(), key, td::described_tensor(t)));
-    places.push_back({0, 0, key, td::element_of_scalar(t.scalar_type()), t.sizes().vec()});
+    entries.push_back({0, 0, key, td::element_of_scalar(t.scalar_type()), t.sizes().vec()});
   }
-  td::weights_writer file(path, std::move(places));
+  td::weights_writer file(path, std::move(entries));
   for (const auto& [key, t] : state) file.add(t);
   file.keep();
 }

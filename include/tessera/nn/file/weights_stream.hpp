@@ -53,14 +53,16 @@ struct stored_tensor {
 
 /// Reads an entry of the header; refuses one whose shape does not fill its place.
 inline stored_tensor stored_tensor_of(const std::string& key, const nlohmann::json& entry) {
-  const auto insist = [&](bool holds) { tessera::engine::check(holds ? refusal{} : refusal{code::file_altered}, key); };
+  const auto require = [&](bool holds) {
+    tessera::engine::check(holds ? refusal{} : refusal{code::file_altered}, key);
+  };
   const auto is_list = [&](const char* name) {
     return entry.contains(name) && entry[name].is_array() &&
            std::all_of(entry[name].begin(), entry[name].end(), [](const auto& n) { return n.is_number_unsigned(); });
   };
-  insist(entry.is_object() && entry.size() == 3 && is_list("shape") && is_list("data_offsets") &&
-         entry["data_offsets"].size() == 2 && entry.contains("dtype") && entry["dtype"].is_string() &&
-         entry["shape"].size() <= max_dimensions);
+  require(entry.is_object() && entry.size() == 3 && is_list("shape") && is_list("data_offsets") &&
+          entry["data_offsets"].size() == 2 && entry.contains("dtype") && entry["dtype"].is_string() &&
+          entry["shape"].size() <= max_dimensions);
   stored_tensor t{entry["data_offsets"][0], entry["data_offsets"][1], key, {}, {}};
   const std::string type = entry["dtype"];
   int e = 0;
@@ -71,12 +73,12 @@ inline stored_tensor stored_tensor_of(const std::string& key, const nlohmann::js
   bool empty = false;
   for (const auto& n : entry["shape"]) {
     const auto extent = n.get<std::uint64_t>();
-    insist(extent <= static_cast<std::uint64_t>(INT64_MAX) &&
-           !__builtin_mul_overflow(bytes, std::max<index_t>(1, static_cast<index_t>(extent)), &bytes));
+    require(extent <= static_cast<std::uint64_t>(INT64_MAX) &&
+            !__builtin_mul_overflow(bytes, std::max<index_t>(1, static_cast<index_t>(extent)), &bytes));
     empty = empty || extent == 0;
     t.shape.push_back(static_cast<index_t>(extent));
   }
-  insist(t.from <= t.to && t.to - t.from == (empty ? 0 : static_cast<std::uint64_t>(bytes)));
+  require(t.from <= t.to && t.to - t.from == (empty ? 0 : static_cast<std::uint64_t>(bytes)));
   return t;
 }
 

@@ -34,7 +34,7 @@ struct line_groups {
     double of(std::size_t g) const { return all_or_one[all_or_one.size() == 1 ? 0 : g]; }
   };
 
-  row_form form;
+  row_shape shape;
   std::vector<index_t> group;    ///< of each line; empty where each is one
   std::vector<index_t> extents;  ///< of a number for each group
   counts here{{1}};              ///< elements of a group on this worker, 1 where it has none
@@ -43,7 +43,7 @@ struct line_groups {
   index_t sent = 1;
   double all = 1;  ///< elements of a group on all workers
 
-  std::size_t lines() const { return static_cast<std::size_t>(form.numbers()); }
+  std::size_t lines() const { return static_cast<std::size_t>(shape.numbers()); }
   std::size_t groups() const { return static_cast<std::size_t>(c10::multiply_integers(extents)); }
 
   /// So many numbers for each group.
@@ -55,7 +55,7 @@ struct line_groups {
 
   /// What this worker sends, of the means of lines and the squares from them.
   at::Tensor part(const at::Tensor& of_lines) const {
-    const double per_line = form.elements_of_a_line();
+    const double per_line = shape.elements_of_a_line();
     const double* const means = of_lines.const_data_ptr<double>();
     const double* const squares = means + lines();
     const at::Tensor made = numbers(sent);
@@ -144,7 +144,7 @@ struct line_groups {
   /// Room for a number for each line.
   template <class Real>
   at::Tensor of_lines() const {
-    return empty_box({form.numbers()}, c10::CppTypeToScalarType<Real>::value);
+    return empty_box({shape.numbers()}, c10::CppTypeToScalarType<Real>::value);
   }
 
  private:

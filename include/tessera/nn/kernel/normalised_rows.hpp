@@ -11,23 +11,24 @@ namespace tessera::detail {
 template <class Real>
 class normalised_rows {
  public:
-  explicit normalised_rows(const row_form& form) : form_(form) {}
+  explicit normalised_rows(const row_shape& shape) : shape_(shape) {}
 
   /// The mean of each row or column and, behind them, the squares from it; where they are not centred, the sum and the
   /// squares. Distances from the first element are added up, in double: that element is among those which are squared,
   /// so no more than the digits of their count is lost.
   at::Tensor moments(const at::Tensor& of, bool centred) const {
-    row_operands<Real> operands{.form = form_, .x = data(of)};
-    std::vector<Real> origins(static_cast<std::size_t>(form_.numbers()));
+    row_operands<Real> operands{.shape = shape_, .x = data(of)};
+    std::vector<Real> origins(static_cast<std::size_t>(shape_.numbers()));
     for (std::size_t i = 0; i < origins.size() && centred && of.numel() > 0; ++i)
-      origins[i] = operands.x[form_.groups_along ? i : i * static_cast<std::size_t>(form_.columns)];
+      origins[i] = operands.x[shape_.groups_along ? i : i * static_cast<std::size_t>(shape_.columns)];
     operands.origin = origins.data();
-    const at::Tensor all = sums(loops_.moments, operands, !form_.groups_along, form_.groups_along)[form_.groups_along];
+    const at::Tensor all =
+        sums(loops_.moments, operands, !shape_.groups_along, shape_.groups_along)[shape_.groups_along];
     if (!centred || of.numel() == 0) return all;
     double* const means = all.mutable_data_ptr<double>();
     double* const squares = means + origins.size();
     for (std::size_t i = 0; i < origins.size(); ++i) {
-      const double mean = means[i] / form_.elements_of_a_line();
+      const double mean = means[i] / shape_.elements_of_a_line();
       squares[i] -= means[i] * mean;
       means[i] = static_cast<double>(origins[i]) + mean;
     }
@@ -48,7 +49,7 @@ class normalised_rows {
                                      const at::Tensor& weight) const {
     row_operands<Real> operands = standardised(of, by, weight);
     operands.gradient = data(gradient);
-    return sums(loops_.products, operands, !form_.groups_along, form_.parameters_along);
+    return sums(loops_.products, operands, !shape_.groups_along, shape_.parameters_along);
   }
 
   /// The gradient of x: gradient · weight · scale + standardised · slope + offset.
@@ -65,7 +66,7 @@ class normalised_rows {
   static const Real* data(const at::Tensor& x) { return x.defined() ? x.const_data_ptr<Real>() : nullptr; }
 
   row_operands<Real> standardised(const at::Tensor& of, const standard& by, const at::Tensor& weight) const {
-    return {.form = form_,
+    return {.shape = shape_,
             .x = data(of),
             .origin = data(by.origin),
             .scale = data(by.scale),
@@ -76,7 +77,7 @@ class normalised_rows {
                       const at::Tensor& like) const {
     const at::Tensor made = at::empty_like(like);
     Real* const to = made.mutable_data_ptr<Real>();
-    at::parallel_for(0, form_.rows, 1 + at::internal::GRAIN_SIZE / (1 + form_.columns),
+    at::parallel_for(0, shape_.rows, 1 + at::internal::GRAIN_SIZE / (1 + shape_.columns),
                      [&](index_t begin, index_t end) { loop(operands, begin, end, to); });
     return made;
   }
@@ -84,15 +85,15 @@ class normalised_rows {
   /// order.
   std::array<at::Tensor, 2> sums(typename row_loops<Real>::sums loop, const row_operands<Real>& operands, bool of_rows,
                                  bool of_columns) const {
-    const index_t shares = std::clamp<index_t>(form_.elements() / at::internal::GRAIN_SIZE, 1, at::get_num_threads());
-    const at::Tensor rows = zeros(2, of_rows ? form_.rows : 0),
-                     columns = zeros(2 * shares, of_columns ? form_.columns : 0);
+    const index_t shares = std::clamp<index_t>(shape_.elements() / at::internal::GRAIN_SIZE, 1, at::get_num_threads());
+    const at::Tensor rows = zeros(2, of_rows ? shape_.rows : 0),
+                     columns = zeros(2 * shares, of_columns ? shape_.columns : 0);
     double* const to_rows = rows.mutable_data_ptr<double>();
     double* const to_columns = columns.mutable_data_ptr<double>();
     const index_t two = 2 * columns.size(1);
-    at::parallel_for(0, form_.elements() > 0 ? shares : 0, 1, [&](index_t first, index_t last) {
+    at::parallel_for(0, shape_.elements() > 0 ? shares : 0, 1, [&](index_t first, index_t last) {
       for (index_t share = first; share < last; ++share)
-        loop(operands, form_.rows * share / shares, form_.rows * (share + 1) / shares, to_rows,
+        loop(operands, shape_.rows * share / shares, shape_.rows * (share + 1) / shares, to_rows,
              of_columns ? to_columns + share * two : nullptr);
     });
     for (index_t share = 1; share < shares; ++share)
@@ -105,7 +106,7 @@ class normalised_rows {
     return made;
   }
 
-  row_form form_;
+  row_shape shape_;
   const row_loops<Real>& loops_ = loops_here<Real>();
 };
 

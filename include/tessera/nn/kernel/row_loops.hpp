@@ -16,7 +16,7 @@ namespace tessera::detail {
 
 /// A box as rows of neighbours in memory. Its groups have a number for each row, or for each column; so have its
 /// parameters, by the same or by columns.
-struct row_form {
+struct row_shape {
   index_t rows = 0;
   index_t columns = 0;
   bool groups_along = false;  ///< a number for each column
@@ -30,7 +30,7 @@ struct row_form {
 /// A box of elements and the numbers that loops over its rows read. Standardised is (x − origin) · scale + shift.
 template <class Real>
 struct row_operands {
-  row_form form;
+  row_shape shape;
   const Real* x = nullptr;
   const Real* gradient = nullptr;  ///< of the result
   const Real* origin = nullptr;

@@ -156,11 +156,11 @@ class row_taps {
       std::vector<Real> weights;
     };
     std::vector<list> lists;
-    of.each_entry([&](index_t row, std::size_t place, index_t from, Real weight) {
-      if (place == lists.size()) lists.emplace_back();
-      lists[place].rows.push_back(row);
-      lists[place].from.push_back(from);
-      lists[place].weights.push_back(weight);
+    of.each_entry([&](index_t row, std::size_t nth, index_t from, Real weight) {
+      if (nth == lists.size()) lists.emplace_back();
+      lists[nth].rows.push_back(row);
+      lists[nth].from.push_back(from);
+      lists[nth].weights.push_back(weight);
     });
     const auto there = [&](const auto& numbers) { return at::tensor(numbers).to(device); };
     for (const list& l : lists)

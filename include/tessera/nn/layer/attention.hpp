@@ -6,7 +6,7 @@
 namespace tessera::nn {
 
 /// LibTorch's kernel on the heads that this worker has.
-at::Tensor forward(const call& c, const engine::attending& what);
+at::Tensor forward(const call& c, const engine::attention_description& layer);
 
 }  // namespace tessera::nn
 

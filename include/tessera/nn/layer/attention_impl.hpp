@@ -26,8 +26,8 @@ inline at::Tensor composed_attention(const std::vector<at::Tensor>& heads, bool 
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor forward(const call& c, const engine::attending& what) {
-  if (c.layer.is_empty) return tessera::detail::empty_result(c.layer.outputs, c.operands);
+TESSERA_INLINE at::Tensor forward(const call& c, const engine::attention_description& layer) {
+  if (c.bound.is_empty) return tessera::detail::empty_result(c.bound.outputs, c.operands);
   const at::Tensor& q = c.operand(0);
   const index_t keys = q.size(-3);
   const index_t queries_of_one = q.size(-2);
@@ -38,11 +38,11 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::attending& what) 
   const at::Tensor all_queries = q.reshape({-1, q.size(-4), keys * queries_of_one, q.size(-1)}).transpose(1, 2);
   const std::vector<at::Tensor> heads{all_queries, by_head(c.operand(1)), by_head(c.operand(2))};
   const at::Tensor y = tessera::detail::recomposed(
-      at::scaled_dot_product_attention(heads[0], heads[1], heads[2], std::nullopt, 0, what.causal), heads,
-      [causal = what.causal](const std::vector<at::Tensor>& x) {
+      at::scaled_dot_product_attention(heads[0], heads[1], heads[2], std::nullopt, 0, layer.causal), heads,
+      [causal = layer.causal](const std::vector<at::Tensor>& x) {
         return tessera::detail::composed_attention(x, causal);
       });
-  return c.layer.tied(y.transpose(1, 2).reshape(c.layer.sizes), c.operands);
+  return c.bound.depends_on_all(y.transpose(1, 2).reshape(c.bound.sizes), c.operands);
 }
 
 }  // namespace tessera::nn

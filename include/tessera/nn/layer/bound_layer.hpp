@@ -17,11 +17,11 @@ class bound_layer {
  public:
   bound_layer(team_handle of, const layer_plan& plan, element first = element::float64)
       : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
-    for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->place(plan.given(i)), team->place(plan.used(i))});
+    for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->intern(plan.given(i)), team->intern(plan.used(i))});
     for (int i = 0; i < plan.exchanges(); ++i)
-      exchanges.push_back({team->place(plan.from(i)), team->place(plan.to(i))});
+      exchanges.push_back({team->intern(plan.from(i)), team->intern(plan.to(i))});
     for (int i = 0; i < plan.outputs(); ++i) {
-      results.push_back({team->place(plan.raw(i)), team->place(plan.output(i))});
+      results.push_back({team->intern(plan.raw(i)), team->intern(plan.output(i))});
       gives.push_back(tessera::detail::scalar_type(plan.element_of(i, first)));
       travels.push_back(tessera::detail::scalar_type(plan.travels_in(i, first)));
     }
@@ -56,7 +56,8 @@ class bound_layer {
   }
   /// What this worker's outputs read under kernels, which are the layer's.
   const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels,
-                                               const at::Scalar& outside, own_padding by = own_padding::none) const {
+                                               const at::Scalar& outside,
+                                               builtin_padding by = builtin_padding::none) const {
     using reading = tessera::detail::window_reading;
     return once<reading>([&] { return reading(inputs[0].to->layout(), *team, outputs, first, kernels, outside, by); });
   }
@@ -108,8 +109,8 @@ class bound_layer {
     return carried(results[i].from == results[i].to ? y : rounded(y, travels[i]), results[i]);
   }
   /// The result of a local operation that is not linear in all its operands.
-  at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) const {
-    return some_are_empty ? tessera::detail::tied(y, operands) : y;
+  at::Tensor depends_on_all(const at::Tensor& y, const std::vector<at::Tensor>& operands) const {
+    return some_are_empty ? tessera::detail::depends_on_all(y, operands) : y;
   }
 
  private:

@@ -18,7 +18,7 @@ struct layer_state {
 /// What a layer's forward is told: its operands and state on this worker, and how it is bound. A layer reads nothing
 /// else.
 struct call {
-  const engine::bound_layer& layer;
+  const engine::bound_layer& bound;
   const std::vector<at::Tensor>& operands;  ///< this worker's boxes, as they come
   const layer_state& state;
   bool training = true;
@@ -27,7 +27,7 @@ struct call {
 
   const at::Tensor& operand(std::size_t i = 0) const { return operands[i]; }
   /// An operand as the local operation takes it.
-  at::Tensor used(std::size_t i = 0) const { return layer.ready(operands[i], i); }
+  at::Tensor used(std::size_t i = 0) const { return bound.ready(operands[i], i); }
   /// A parameter as the local operation takes it, converted to elements one after the other.
   at::Tensor weight(std::size_t i, std::initializer_list<at::ScalarType> to = {}) const {
     return state.parameters[i].use(to);
@@ -35,7 +35,7 @@ struct call {
   /// What the layer keeps from call to call.
   const nn::buffer& buffer(std::size_t i) const { return state.buffers[i]; }
   /// What lies under one layout between local operations, under the next.
-  at::Tensor exchanged(const at::Tensor& x, std::size_t i = 0) const { return layer.exchanged(x, i); }
+  at::Tensor exchanged(const at::Tensor& x, std::size_t i = 0) const { return bound.exchanged(x, i); }
 };
 
 }  // namespace tessera::nn

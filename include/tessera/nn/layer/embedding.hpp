@@ -6,7 +6,7 @@
 namespace tessera::nn {
 
 /// (raw → output) ∘ rows of the weight ∘ (indices → used). An index out of range is an error on every worker.
-at::Tensor forward(const call& c, const engine::lookup& what);
+at::Tensor forward(const call& c, const engine::lookup& layer);
 
 }  // namespace tessera::nn
 

@@ -17,29 +17,29 @@ namespace engine {
 
 /// (raw → output) ∘ (x · w) ∘ (input → used), plus the bias: every linear layer and convolution. Products and bias of
 /// half types are added in a wider type and rounded once; terms that other workers add are rounded before they go.
-at::Tensor forward_contraction(const bound_layer& b, const contraction& what, const at::Tensor& input,
+at::Tensor forward_contraction(const bound_layer& b, const contraction& layer, const at::Tensor& input,
                                const std::vector<parameter>& parameters);
 
 /// Padding and slices ∘ (blocks → what is kept).
-at::Tensor forward_widened(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input);
+at::Tensor forward_pad(const bound_layer& b, const static_vector<sliding, 8>& widths, const at::Tensor& input);
 
 /// The sums of this worker's part of each channel over the extents of the whole, put together.
-at::Tensor forward_averaging(const call& c);
+at::Tensor forward_global_avg_pool(const call& c);
 
 /// Channels as space, or space as channels.
-at::Tensor forward_shuffled(const call& c, const shuffling& what);
+at::Tensor forward_pixel_shuffle(const call& c, const pixel_shuffle_description& layer);
 
 /// Windows as channels ∘ (blocks → haloed).
-at::Tensor forward_unfolded(const bound_layer& b, const unfolding& what, const at::Tensor& input);
+at::Tensor forward_unfold(const bound_layer& b, const unfold_description& layer, const at::Tensor& input);
 
 /// (terms → blocks) ∘ sums of windows.
-at::Tensor forward_folded(const bound_layer& b, const folding& what, const at::Tensor& input);
+at::Tensor forward_fold(const bound_layer& b, const fold_description& layer, const at::Tensor& input);
 
 /// In training the operand with zeros for what is dropped, by the call's key, how often it drew, and global index.
-at::Tensor forward_dropout(const call& c, const dropping& what);
+at::Tensor forward_dropout(const call& c, const dropout_description& layer);
 
 /// x where it is above 0, elsewhere x times a slope: in training one that is drawn as dropout draws.
-at::Tensor forward_rrelu(const call& c, const drawn_slopes& what);
+at::Tensor forward_rrelu(const call& c, const rrelu_description& layer);
 
 /// x where it is above 0, elsewhere the weight times x.
 at::Tensor forward_prelu(const call& c);
@@ -47,62 +47,72 @@ at::Tensor forward_prelu(const call& c);
 }  // namespace engine
 
 // The families of layers, by what their types say that they are.
-inline at::Tensor forward(const call& c, const engine::contraction& what) {
-  return engine::forward_contraction(c.layer, what, c.operand(), c.state.parameters);
+inline at::Tensor forward(const call& c, const engine::contraction& layer) {
+  return engine::forward_contraction(c.bound, layer, c.operand(), c.state.parameters);
 }
-inline at::Tensor forward(const call& c, const engine::pooling& what) {
-  return engine::forward_pooling(c.layer, what, c.operand()).values;
+inline at::Tensor forward(const call& c, const engine::pooling& layer) {
+  return engine::forward_pooling(c.bound, layer, c.operand()).values;
 }
-inline at::Tensor forward(const call& c, const engine::adaptive_maximum& what) {
-  return engine::forward_pooling(c.layer, what, c.operand()).values;
+inline at::Tensor forward(const call& c, const engine::adaptive_max_pool_description& layer) {
+  return engine::forward_pooling(c.bound, layer, c.operand()).values;
 }
-inline at::Tensor forward(const call& c, const engine::upsampling& what) {
-  return engine::forward_upsampled(c.layer, what, c.operand());
+inline at::Tensor forward(const call& c, const engine::upsampling& layer) {
+  return engine::forward_upsampling(c.bound, layer, c.operand());
 }
-inline at::Tensor forward(const call& c, const engine::shuffling& what) { return engine::forward_shuffled(c, what); }
-inline at::Tensor forward(const call& c, const engine::unfolding& what) {
-  return engine::forward_unfolded(c.layer, what, c.operand());
+inline at::Tensor forward(const call& c, const engine::pixel_shuffle_description& layer) {
+  return engine::forward_pixel_shuffle(c, layer);
 }
-inline at::Tensor forward(const call& c, const engine::folding& what) {
-  return engine::forward_folded(c.layer, what, c.operand());
+inline at::Tensor forward(const call& c, const engine::unfold_description& layer) {
+  return engine::forward_unfold(c.bound, layer, c.operand());
 }
-inline at::Tensor forward(const call& c, const engine::dropping& what) { return engine::forward_dropout(c, what); }
-inline at::Tensor forward(const call& c, const engine::drawn_slopes& what) { return engine::forward_rrelu(c, what); }
-inline at::Tensor forward(const call& c, const engine::widening& what) {
-  return engine::forward_widened(c.layer, what.widths, c.operand());
+inline at::Tensor forward(const call& c, const engine::fold_description& layer) {
+  return engine::forward_fold(c.bound, layer, c.operand());
 }
-inline at::Tensor forward(const call& c, const engine::slicing& what) {
-  return engine::forward_widened(c.layer, what.of(c.layer.inputs[0].from->layout()).widths, c.operand());
+inline at::Tensor forward(const call& c, const engine::dropout_description& layer) {
+  return engine::forward_dropout(c, layer);
 }
-inline at::Tensor forward(const call& c, const engine::averaging&) { return engine::forward_averaging(c); }
-inline at::Tensor forward(const call& c, const engine::flattening&) { return c.operand().reshape(c.layer.sizes); }
-inline at::Tensor forward(const call& c, const engine::moving&) { return c.layer.leaving(c.used()); }
+inline at::Tensor forward(const call& c, const engine::rrelu_description& layer) {
+  return engine::forward_rrelu(c, layer);
+}
+inline at::Tensor forward(const call& c, const engine::pad_description& layer) {
+  return engine::forward_pad(c.bound, layer.widths, c.operand());
+}
+inline at::Tensor forward(const call& c, const engine::slice_description& layer) {
+  return engine::forward_pad(c.bound, layer.of(c.bound.inputs[0].from->layout()).widths, c.operand());
+}
+inline at::Tensor forward(const call& c, const engine::global_avg_pool_description&) {
+  return engine::forward_global_avg_pool(c);
+}
+inline at::Tensor forward(const call& c, const engine::flatten_description&) {
+  return c.operand().reshape(c.bound.sizes);
+}
+inline at::Tensor forward(const call& c, const engine::repartition_description&) { return c.bound.leaving(c.used()); }
 inline at::Tensor forward(const call& c, const engine::free_parameter&) { return c.weight(0); }
-inline at::Tensor forward(const call& c, const engine::free_buffer&) { return c.layer.leaving(c.buffer(0).value()); }
-inline at::Tensor forward(const call& c, const engine::casting& what) {
-  return c.operand().to(tessera::detail::scalar_type(what.element));
+inline at::Tensor forward(const call& c, const engine::free_buffer&) { return c.bound.leaving(c.buffer(0).value()); }
+inline at::Tensor forward(const call& c, const engine::cast_description& layer) {
+  return c.operand().to(tessera::detail::scalar_type(layer.element));
 }
-inline at::Tensor forward(const call& c, const engine::learned_slope&) { return engine::forward_prelu(c); }
-inline at::Tensor forward(const call& c, const engine::rectifying&) { return at::relu(c.operand()); }
+inline at::Tensor forward(const call& c, const engine::prelu_description&) { return engine::forward_prelu(c); }
+inline at::Tensor forward(const call& c, const engine::relu_description&) { return at::relu(c.operand()); }
 
 namespace engine {
 
 /// A function of tensors: a local one on the boxes, another with its exchanges.
-template <class F, int... Place>
-at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<Place...>) {
-  const local_boxes& where = c.layer.boxes();
+template <class F, int... Index>
+at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<Index...>) {
+  const local_boxes& where = c.bound.boxes();
   const at::Tensor y = [&] {
-    if constexpr (requires { f.what(c.layer.inputs[Place].to->layout()...); }) {
+    if constexpr (requires { f.signature_on(c.bound.inputs[Index].to->layout()...); }) {
       const tessera::detail::computing<F> compute{f};
-      if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.layer.gives[0]);
-      if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Place))...>)
-        return compute(where, c.operand(Place)...);
-      else return compute(c.operand(Place)...);
+      if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.bound.gives[0]);
+      if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Index))...>)
+        return compute(where, c.operand(Index)...);
+      else return compute(c.operand(Index)...);
     } else {
-      return compute(f, bound_exchanges{c.layer.team, where, c.layer.exchanges}, c.operand(Place)...);
+      return compute(f, bound_exchanges{c.bound.team, where, c.bound.exchanges}, c.operand(Index)...);
     }
   }();
-  return y.is_floating_point() || y.is_complex() ? c.layer.tied(y, c.operands) : y;
+  return y.is_floating_point() || y.is_complex() ? c.bound.depends_on_all(y, c.operands) : y;
 }
 
 }  // namespace engine
@@ -142,7 +152,7 @@ class running_layer {
   static constexpr bool has_forward = requires(const L& layer, const call& c) { layer.forward(c); };
   static auto kept(const L& layer) {
     if constexpr (has_forward) return layer;
-    else return layer.what();
+    else return layer.description();
   }
 
  public:

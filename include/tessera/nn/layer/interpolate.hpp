@@ -12,12 +12,12 @@ namespace tessera::nn {
 /// there, wherever the boxes are cut; an input that is not in the box is replaced by the nearest that is. Along each
 /// dimension, from the last to the third, rows are taken and added by weight; half types are added as float and rounded
 /// once.
-at::Tensor interpolate(const at::Tensor& x, const engine::upsampling& what, const local_boxes& where);
+at::Tensor interpolate(const at::Tensor& x, const engine::upsampling& layer, const local_boxes& where);
 
 namespace engine {
 
 /// Interpolation ∘ (blocks → what the outputs' parts need).
-at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input);
+at::Tensor forward_upsampling(const bound_layer& b, const upsampling& layer, const at::Tensor& input);
 
 }  // namespace engine
 

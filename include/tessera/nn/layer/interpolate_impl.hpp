@@ -17,12 +17,12 @@ Real step_of(const resampling& r) {
 /// The input below the place of an output, and how far the place is from it. That of the nearest neighbours is found in
 /// float whatever the element is, as LibTorch's gradient finds it.
 template <class Real>
-struct placed {
+struct sample_point {
   index_t below = 0;
   Real beyond = 0;
 };
 template <class Real>
-placed<Real> place_of(const resampling& r, index_t y) {
+sample_point<Real> sample_point_of(const resampling& r, index_t y) {
   const auto below = [&](auto at) {
     return smaller(static_cast<index_t>(std::floor(static_cast<float>(at))), r.n - 1);
   };
@@ -61,7 +61,7 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
       rows.end_row();
       continue;
     }
-    const placed<Real> p = kept ? placed<Real>{y} : place_of<Real>(r, y);
+    const sample_point<Real> p = kept ? sample_point<Real>{y} : sample_point_of<Real>(r, y);
     for (index_t t = -reached.before; t <= reached.after; ++t)
       rows.add(clamp(clamp(p.below + t, 0, r.n - 1), inputs.lo, inputs.hi - 1) - inputs.lo,
                static_cast<Real>(weight_at(r.mode, t, p.beyond)));
@@ -74,11 +74,11 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
 template <class Real>
 using shared_combining = std::shared_ptr<const combining<Real>>;
 template <class Real>
-shared_combining<Real> combining_of(const upsampling& what, const local_boxes& where, c10::Device device) {
+shared_combining<Real> combining_of(const upsampling& layer, const local_boxes& where, c10::Device device) {
   const local_box &has = where.operands[0], &makes = where.result;
   matrices<Real> along;
-  for (int i = 0; i < what.count(); ++i)
-    along.push_back(rows_of<Real>(what.over(i, has.extents[2 + i]), has.held[2 + i][0], makes.held[2 + i][0]));
+  for (int i = 0; i < layer.count(); ++i)
+    along.push_back(rows_of<Real>(layer.over(i, has.extents[2 + i]), has.held[2 + i][0], makes.held[2 + i][0]));
   return std::make_shared<const combining<Real>>(std::move(along), device);
 }
 
@@ -93,17 +93,17 @@ at::Tensor interpolated(const at::Tensor& x, const By& by) {
 }
 
 /// Refuses a tensor that is not the box of the inputs, and outputs that have none.
-inline refusal check_window(const at::Tensor& x, const upsampling& what, const local_boxes& where) {
+inline refusal check_window(const at::Tensor& x, const upsampling& layer, const local_boxes& where) {
   const local_box &has = where.operands[0], &makes = where.result;
-  if (const refusal r = first_of(what.check(), check_plain(x)); !r.ok()) return r;
+  if (const refusal r = first_of(layer.check(), check_plain(x)); !r.ok()) return r;
   for (index_t dims : {x.dim(), index_t{has.held.count}, index_t{makes.held.count}})
-    if (dims != what.count() + 2) return refusal{code::layer_takes_other_dimensions, what.count() + 2, dims};
+    if (dims != layer.count() + 2) return refusal{code::layer_takes_other_dimensions, layer.count() + 2, dims};
   if (!x.is_floating_point())
     return refusal{code::no_function_of_element, static_cast<int>(element_of_scalar(x.scalar_type()))};
   for (int d = 0; d < has.held.count; ++d) {
     if (x.size(d) != has.size(d)) return refusal{code::wrong_local_shape, d, has.size(d), x.size(d)};
     if (d < 2) continue;
-    if (const refusal r = what.check(d - 2, has.extents[d]); !r.ok()) return r;
+    if (const refusal r = layer.check(d - 2, has.extents[d]); !r.ok()) return r;
     if (has.size(d) == 0 && makes.size(d) > 0) return refusal{code::nothing_to_resample, d, 0, makes.size(d)};
   }
   return {};
@@ -113,22 +113,22 @@ inline refusal check_window(const at::Tensor& x, const upsampling& what, const l
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor interpolate(const at::Tensor& x, const engine::upsampling& what, const local_boxes& where) {
-  engine::check(tessera::detail::check_window(x, what, where));
+TESSERA_INLINE at::Tensor interpolate(const at::Tensor& x, const engine::upsampling& layer, const local_boxes& where) {
+  engine::check(tessera::detail::check_window(x, layer, where));
   return tessera::detail::interpolated(
-      x, [&](auto real) { return tessera::detail::combining_of<decltype(real)>(what, where, x.device()); });
+      x, [&](auto real) { return tessera::detail::combining_of<decltype(real)>(layer, where, x.device()); });
 }
 
 namespace engine {
 
-TESSERA_INLINE at::Tensor forward_upsampled(const bound_layer& b, const upsampling& what, const at::Tensor& input) {
+TESSERA_INLINE at::Tensor forward_upsampling(const bound_layer& b, const upsampling& layer, const at::Tensor& input) {
   const at::Tensor x = b.ready(input);
   if (b.is_empty) return tessera::detail::empty_result(b.outputs, {x});
   return tessera::detail::interpolated(x, [&](auto real) -> const auto& {
     using found = tessera::detail::shared_combining<decltype(real)>;
     return b.once<found>([&] {
-      check(tessera::detail::check_window(x, what, b.boxes()));
-      return tessera::detail::combining_of<decltype(real)>(what, b.boxes(), x.device());
+      check(tessera::detail::check_window(x, layer, b.boxes()));
+      return tessera::detail::combining_of<decltype(real)>(layer, b.boxes(), x.device());
     });
   });
 }

@@ -8,33 +8,33 @@
 namespace tessera::detail {
 
 /// The groups of a normalisation on one worker.
-class groups_here {
+class local_groups {
  public:
-  groups_here(const nn::engine::bound_layer& layer, const normalisation& what)
-      : of_(what.groups),
-        sent_(what.sent()),
-        team_(layer.team),
-        exchanges_(layer.exchanges),
-        whole_(layer.inputs[0].to->layout()),
+  local_groups(const nn::engine::bound_layer& bound, const normalisation& layer)
+      : of_(layer.groups),
+        sent_(layer.sent()),
+        team_(bound.team),
+        exchanges_(bound.exchanges),
+        whole_(bound.inputs[0].to->layout()),
         cut_(is_cut(parts_of_groups(whole_, of_, sent_), sent_)) {
     for (int d = 0; d < whole_.dims.count; ++d)
       if (of_.over(d, whole_.dims.count)) over_.push_back(d);
     for (const index_t d : over_) count_ *= static_cast<double>(whole_.dims[static_cast<int>(d)].extent);
-    const int rank = layer.team->rank();
-    if (of_.channels.said()) {
+    const int rank = bound.team->rank();
+    if (of_.channels.is_set()) {
       count_ *= static_cast<double>(of_.range(whole_));
       find_ranges(held_by(whole_, rank)[1]);
     }
-    for (const redistribution& x : layer.exchanges) {
+    for (const redistribution& x : bound.exchanges) {
       const holding part = held_by(x.from->layout(), rank);
       silent_.push_back(size_of(part[0]) == 0 ? part : holding{});
     }
     coordinates mine;
     if (whole_.mesh.locate(rank, mine)) {
       here_ = elements_at(mine).clamp_min(1);
-      if (cut_ && silent_[0].empty()) counts_ = counts(mine, layer.exchanges[0].to->layout().dims[0].extent / sent_);
+      if (cut_ && silent_[0].empty()) counts_ = counts(mine, bound.exchanges[0].to->layout().dims[0].extent / sent_);
     }
-    if (const box_vector& box = layer.inputs[0].to->extents(); cut_ || what.averages())
+    if (const box_vector& box = bound.inputs[0].to->extents(); cut_ || layer.averages())
       find_lines({box.begin(), box.end()});
     const c10::Device device = device_of(*team_);
     here_ = here_.to(device);
@@ -48,7 +48,7 @@ class groups_here {
   /// How many samples there are, on all workers.
   double samples() const { return static_cast<double>(whole_.dims[0].extent); }
   /// How many groups channels make here.
-  index_t of_channels(const at::Tensor& x) const { return of_.channels.said() ? ranges_ : x.size(1); }
+  index_t of_channels(const at::Tensor& x) const { return of_.channels.is_set() ? ranges_ : x.size(1); }
   /// A parameter as it meets boxes.
   at::Tensor along(const at::Tensor& x) const { return of_.by_channel ? a_channel(x) : x; }
   /// Rows and columns of this worker's box, for loops on the host.
@@ -59,11 +59,11 @@ class groups_here {
   }
   /// What groups have, for each of their channels.
   at::Tensor spread(const at::Tensor& of_groups) const {
-    if (!of_.channels.said()) return of_groups;
+    if (!of_.channels.is_set()) return of_groups;
     std::vector<index_t> sizes = of_groups.sizes().vec();
     sizes.insert(sizes.begin() + 2, widest_);
     const at::Tensor all = of_groups.unsqueeze(2).expand(sizes).flatten(1, 2);
-    return places_.defined() ? all.index_select(1, places_) : all;
+    return positions_.defined() ? all.index_select(1, positions_) : all;
   }
 
   /// What groups have here, of the moments of elements.
@@ -103,10 +103,11 @@ class groups_here {
   /// Sums over what groups have here, in one order wherever they are added.
   at::Tensor summed(const at::Tensor& x) const {
     const at::Tensor sums = over_.empty() ? x : x.sum(over_, true);
-    if (!of_.channels.said()) return sums;
+    if (!of_.channels.is_set()) return sums;
     std::vector<index_t> sizes = sums.sizes().vec();
     sizes[1] = ranges_ * widest_;
-    const at::Tensor all = places_.defined() ? at::zeros(sizes, sums.options()).index_copy(1, places_, sums) : sums;
+    const at::Tensor all =
+        positions_.defined() ? at::zeros(sizes, sums.options()).index_copy(1, positions_, sums) : sums;
     return all.unflatten(1, {ranges_, widest_}).sum(2);
   }
 
@@ -131,21 +132,21 @@ class groups_here {
   }
   double all() const { return std::max(1.0, count_); }
   /// How kernels take a box. Where groups are channels of one element a sample, they are columns.
-  row_form form(at::IntArrayRef box) const {
+  row_shape shape(at::IntArrayRef box) const {
     const std::size_t inner = of_.by_channel ? 2 : box.size() - over_.size();
     const index_t columns = c10::size_from_dim_(static_cast<int>(inner), box);
     if (of_.by_channel && !of_.by_sample && columns == 1) return {box[0], box[1], true, true};
     return {c10::size_to_dim_(static_cast<int>(inner), box), columns, false, !of_.by_channel};
   }
   void find_lines(std::vector<index_t> box) {
-    lines_.form = form(box);
+    lines_.shape = shape(box);
     for (std::size_t d = 0; d < box.size(); ++d)
-      if (of_.by_channel ? d > 1 || (d == 0 && lines_.form.groups_along) : d >= box.size() - over_.size()) box[d] = 1;
+      if (of_.by_channel ? d > 1 || (d == 0 && lines_.shape.groups_along) : d >= box.size() - over_.size()) box[d] = 1;
     const at::TensorOptions options = options_of(*team_, at::kLong);
     lines_.extents = box;
     for (const index_t d : over_) lines_.extents[static_cast<std::size_t>(d)] = 1;
-    if (of_.channels.said()) lines_.extents[1] = ranges_;
-    if (of_.channels.said() || box != lines_.extents) {
+    if (of_.channels.is_set()) lines_.extents[1] = ranges_;
+    if (of_.channels.is_set() || box != lines_.extents) {
       const at::Tensor group = spread(at::arange(c10::multiply_integers(lines_.extents), options).view(lines_.extents))
                                    .expand(box)
                                    .cpu()
@@ -164,19 +165,19 @@ class groups_here {
   /// How these channels lie in ranges: each worker has whole ones, or some of those of any.
   void find_ranges(const intervals& channels) {
     widest_ = of_.range(whole_);
-    ranges_ = ranges_whole(whole_, of_) ? size_of(channels) / widest_ : of_.channels.as();
+    ranges_ = ranges_whole(whole_, of_) ? size_of(channels) / widest_ : of_.channels.value();
     if (ranges_ * widest_ == size_of(channels)) return;
-    std::vector<index_t> places;
+    std::vector<index_t> positions;
     for (const interval& i : channels)
-      for (index_t c = i.lo; c < i.hi; ++c) places.push_back(c);
-    places_ = at::tensor(places, at::kLong).to(device_of(*team_));
+      for (index_t c = i.lo; c < i.hi; ++c) positions.push_back(c);
+    positions_ = at::tensor(positions, at::kLong).to(device_of(*team_));
   }
   /// How many elements of each group a worker has.
   at::Tensor elements_at(const coordinates& c) const {
     const cutting cuts{whole_};
     double n = 1;
     for (const index_t d : over_) n *= static_cast<double>(size_of(cuts.held(static_cast<int>(d), c)));
-    if (!of_.channels.said()) return a_channel(at::full({1}, n, at::kDouble));
+    if (!of_.channels.is_set()) return a_channel(at::full({1}, n, at::kDouble));
     std::vector<double> each(static_cast<std::size_t>(ranges_), 0);
     if (ranges_whole(whole_, of_)) each.assign(each.size(), n * static_cast<double>(of_.range(whole_)));
     else
@@ -201,7 +202,7 @@ class groups_here {
     return at::stack(all);
   }
 
-  grouping of_;
+  row_groups of_;
   index_t sent_;
   team_handle team_;
   std::vector<redistribution> exchanges_;
@@ -210,8 +211,8 @@ class groups_here {
   std::vector<index_t> over_;
   double count_ = 1;
   index_t ranges_ = 0;
-  index_t widest_ = 1;  ///< how many channels a range has
-  at::Tensor places_;   ///< of each channel here among those of all ranges, where it has not all of them
+  index_t widest_ = 1;    ///< how many channels a range has
+  at::Tensor positions_;  ///< of each channel here among those of all ranges, where it has not all of them
   at::Tensor here_ = at::ones({}, at::kDouble);
   at::Tensor counts_;  ///< of the parts of each group
   line_groups lines_;

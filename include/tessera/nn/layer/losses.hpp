@@ -21,7 +21,7 @@ struct local_losses {
 };
 
 /// What all workers have of their losses, by the exchange in this place.
-at::Tensor reduced(const bound_exchanges& by, std::size_t place, nn::reduction how, const local_losses& mine,
+at::Tensor reduced(const bound_exchanges& by, std::size_t exchange, nn::reduction how, const local_losses& mine,
                    at::ScalarType type);
 
 /// Losses times weights that have no gradient; and the losses of each kind, of this worker's boxes.
@@ -86,7 +86,7 @@ template <class Of, class... Rest>
 at::Tensor compute(const engine::reduced_loss<Of>& f, const engine::bound_exchanges& by, const at::Tensor& x,
                    const Rest&... rest) {
   const Of& of = f;
-  return engine::reduced(by, by.ways.size() - 1, f.how,
+  return engine::reduced(by, by.exchanges.size() - 1, f.how,
                          engine::losses_of(of, by, engine::in_wide(x), engine::in_wide(rest)...), x.scalar_type());
 }
 

@@ -8,8 +8,8 @@
 namespace tessera::functions::engine {
 
 /// A few numbers for each, as an exchange takes them: a worker outside of it has none.
-inline at::Tensor in_rows(const bound_exchanges& by, std::size_t place, const std::vector<at::Tensor>& rows) {
-  const box_vector& held = by.ways[place].from->extents();
+inline at::Tensor in_rows(const bound_exchanges& by, std::size_t exchange, const std::vector<at::Tensor>& rows) {
+  const box_vector& held = by.exchanges[exchange].from->extents();
   const at::Tensor all = at::stack(rows);
   const bool outside = held[0] == 0;
   return outside ? all.flatten().narrow(0, 0, 0).reshape(at::IntArrayRef(held.begin(), held.end())) : all;
@@ -18,7 +18,7 @@ inline at::Tensor in_rows(const bound_exchanges& by, std::size_t place, const st
 /// One of them, which a worker outside does not miss.
 inline at::Tensor row(const at::Tensor& all, index_t i) { return all.size(0) == 0 ? all.sum(0) : all[i]; }
 
-TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t place, nn::reduction how,
+TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t exchange, nn::reduction how,
                                   const local_losses& mine, at::ScalarType type) {
   const bool reduces = how != nn::reduction::none;
   std::vector<at::Tensor> rows;
@@ -26,10 +26,10 @@ TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t place, 
   if (reduces) add(mine.each);
   if (how == nn::reduction::mean && mine.divisor.defined()) add(mine.divisor);
   if (mine.wrong.defined()) add(mine.wrong);
-  const at::Tensor sums = rows.empty() ? at::Tensor() : by.exchanged(in_rows(by, place, rows), place);
+  const at::Tensor sums = rows.empty() ? at::Tensor() : by.exchanged(in_rows(by, exchange, rows), exchange);
   if (mine.wrong.defined())
     if (const auto wrong = row(sums, static_cast<index_t>(rows.size()) - 1).item<double>(); wrong > 0) {
-      const crew& workers = by.team->crew_of(by.ways[place].to->layout().mesh);
+      const crew& workers = by.team->crew_of(by.exchanges[exchange].to->layout().mesh);
       if (mine.labels.defined())
         tessera::detail::check_indices(by.team, workers, mine.labels, mine.classes, code::label_out_of_range);
       throw error(refusal{code::loss_of_no_probability, static_cast<index_t>(wrong)}, by.team->label());
@@ -120,7 +120,7 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
   at::Tensor score = x;
   std::vector<at::Tensor> rows;
   if (of_scores) {
-    const auto& sizes = by.ways[0].from->extents();
+    const auto& sizes = by.exchanges[0].from->extents();
     const at::Tensor least =
         at::full(at::IntArrayRef(sizes.begin(), sizes.end()), -std::numeric_limits<double>::infinity(), plain);
     score = x - by.exchanged(held > 0 ? at::amax(x.detach(), 1) : least, 0).unsqueeze(1);
@@ -135,9 +135,9 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
                                     : at::ones_like(label, plain);
     at::Tensor taken = score.narrow(1, 0, 0).sum(1);
     if (held > 0) {
-      const at::Tensor place = label - first;
-      const at::Tensor here = at::logical_and(place >= 0, place < held);
-      const at::Tensor at_label = score.gather(1, place.clamp(0, held - 1).unsqueeze(1)).squeeze(1);
+      const at::Tensor column = label - first;
+      const at::Tensor here = at::logical_and(column >= 0, column < held);
+      const at::Tensor at_label = score.gather(1, column.clamp(0, held - 1).unsqueeze(1)).squeeze(1);
       // not a product: another class may be masked with -inf
       taken = at::where(here, weighs ? share * at_label : at_label, taken);
     }
@@ -152,8 +152,8 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
     rows.push_back((target * score).sum(1));
     rows.push_back(target.sum(1));
   }
-  const std::size_t place = of_scores;
-  const at::Tensor sums = by.exchanged(in_rows(by, place, rows), place);
+  const std::size_t exchange = of_scores;
+  const at::Tensor sums = by.exchanged(in_rows(by, exchange, rows), exchange);
   l.each = -row(sums, of_scores);
   if (of_scores) l.each = l.each + (of_labels ? whole : row(sums, 2)) * at::log(row(sums, 0));
   if (of_labels) {

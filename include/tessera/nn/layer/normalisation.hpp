@@ -7,7 +7,7 @@ namespace tessera::nn {
 
 /// (x − mean) / √(variance + eps) · weight + bias: by LibTorch's own kernel where no group is cut, else with moments in
 /// double.
-at::Tensor forward(const call& c, const engine::normalisation& what);
+at::Tensor forward(const call& c, const engine::normalisation& layer);
 
 }  // namespace tessera::nn
 

@@ -20,7 +20,7 @@ inline double epsilon_of(at::ScalarType e) {
 
 /// A normalisation of groups whose parts several workers have, or whose statistics are kept, on one of them.
 struct cut_normalisation {
-  std::shared_ptr<const groups_here> groups;
+  std::shared_ptr<const local_groups> groups;
   double eps = 0;
   bool centred = true;
   bool ties = false;  ///< some worker has an empty box
@@ -37,8 +37,8 @@ struct cut_normalisation {
     if (operands[2].defined()) y = y + groups->along(operands[2].to(at::kDouble));
     y = y.to(operands[0].scalar_type());
     if (ties)
-      y = tied(y, {operands.begin(),
-                   std::find_if(operands.begin(), operands.end(), [](const at::Tensor& x) { return !x.defined(); })});
+      y = depends_on_all(y, {operands.begin(), std::find_if(operands.begin(), operands.end(),
+                                                            [](const at::Tensor& x) { return !x.defined(); })});
     return {m, y};
   }
 };
@@ -55,11 +55,11 @@ auto in_computed(const at::Tensor& x, const F& f) {
 /// A parameter for each row or column, as kernels take it; undefined, a number that they take for each row.
 template <class Real>
 at::Tensor parameter_of_lines(const line_groups& lines, const at::Tensor& w, Real otherwise) {
-  const row_form& form = lines.form;
-  if (!w.defined() && !form.parameters_along) return w;
-  if (!w.defined()) return at::full({form.columns}, otherwise, c10::CppTypeToScalarType<Real>::value);
+  const row_shape& shape = lines.shape;
+  if (!w.defined() && !shape.parameters_along) return w;
+  if (!w.defined()) return at::full({shape.columns}, otherwise, c10::CppTypeToScalarType<Real>::value);
   const at::Tensor of_columns = w.to(c10::CppTypeToScalarType<Real>::value).contiguous();
-  if (form.parameters_along) return of_columns;
+  if (shape.parameters_along) return of_columns;
   const at::Tensor made = lines.of_lines<Real>();
   const Real* const from = of_columns.const_data_ptr<Real>();
   Real* const to = made.mutable_data_ptr<Real>();
@@ -107,15 +107,16 @@ class normalised_backward final : public torch::autograd::Node {
   }
   template <class Real>
   torch::autograd::variable_list found_in(const std::vector<at::Tensor>& operands, const at::Tensor& gradient) {
-    const groups_here& groups = *of_.groups;
+    const local_groups& groups = *of_.groups;
     const line_groups& lines = groups.lines();
-    const normalised_rows<Real> kernels(lines.form);
+    const normalised_rows<Real> kernels(lines.shape);
     const at::Tensor x = as_computed(operands[0]), g = as_computed(gradient);
     const standard by = lines.standardising<Real>(mean_, scale_);
-    const bool along = lines.form.parameters_along && !lines.form.groups_along;  // parameters have numbers of their own
+    const bool along =
+        lines.shape.parameters_along && !lines.shape.groups_along;  // parameters have numbers of their own
     const at::Tensor w = parameter_of_lines<Real>(lines, operands[1], 1);
     const auto [of_rows, of_columns] = kernels.products(x, g, by, w);
-    const at::Tensor& of_groups = lines.form.groups_along ? of_columns : of_rows;
+    const at::Tensor& of_groups = lines.shape.groups_along ? of_columns : of_rows;
     const at::Tensor& of_parameters = along ? of_columns : of_groups;
     torch::autograd::variable_list all(3);
     for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
@@ -165,13 +166,13 @@ inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, co
                                                  [](const at::Tensor& t) { return t.defined() && t.requires_grad(); });
   const bool returns = tracked && x.requires_grad();
   const c10::AutoGradMode no_record(false);
-  const groups_here& groups = *of.groups;
+  const local_groups& groups = *of.groups;
   const line_groups& lines = groups.lines();
   decltype(torch::autograd::Edge::function) back;
   at::Tensor scale;
   const auto [m, y] = in_computed(x, [&](auto zero) {
     using Real = decltype(zero);
-    const normalised_rows<Real> kernels(lines.form);
+    const normalised_rows<Real> kernels(lines.shape);
     const at::Tensor box = as_computed(x);
     at::Tensor sent = lines.part(kernels.moments(box, of.centred));
     if (groups.cut()) {
@@ -198,52 +199,53 @@ inline std::pair<moments, at::Tensor> normalised(const cut_normalisation& of, co
 
 namespace tessera::nn {
 
-TESSERA_INLINE at::Tensor forward(const call& c, const engine::normalisation& what) {
+TESSERA_INLINE at::Tensor forward(const call& c, const engine::normalisation& layer) {
   const at::Tensor& x = c.operand();
-  using tessera::detail::groups_here;
-  using shared_groups = std::shared_ptr<const groups_here>;
+  using tessera::detail::local_groups;
+  using shared_groups = std::shared_ptr<const local_groups>;
   const shared_groups& shared =
-      c.layer.once<shared_groups>([&] { return std::make_shared<const groups_here>(c.layer, what); });
-  const groups_here& groups = *shared;
-  const bool running = what.tracked && !c.training;
-  if (what.groups.by_channel && !what.groups.channels.said() && !running && groups.count() == 1)
-    throw error(refusal{code::one_value_a_channel}, c.layer.team->label());
+      c.bound.once<shared_groups>([&] { return std::make_shared<const local_groups>(c.bound, layer); });
+  const local_groups& groups = *shared;
+  const bool running = layer.tracked && !c.training;
+  if (layer.groups.by_channel && !layer.groups.channels.is_set() && !running && groups.count() == 1)
+    throw error(refusal{code::one_value_a_channel}, c.bound.team->label());
   std::vector<at::Tensor> operands{x};
   for (std::size_t i = 0; i < c.state.parameters.size(); ++i) operands.push_back(c.weight(i));
   const auto given = [&](std::size_t i) { return i < operands.size() ? std::optional(operands[i]) : std::nullopt; };
-  const auto kept = [&](std::size_t i) { return what.tracked ? std::optional(c.buffer(i).value()) : std::nullopt; };
-  double share = what.momentum;
-  if (what.tracked && c.training) {
-    if (!what.groups.by_sample || what.cumulative) c.buffer(2).set(c.buffer(2).value() + 1);
-    if (what.cumulative) share = 1 / c.buffer(2).value().item<double>();
+  const auto kept = [&](std::size_t i) { return layer.tracked ? std::optional(c.buffer(i).value()) : std::nullopt; };
+  double share = layer.momentum;
+  if (layer.tracked && c.training) {
+    if (!layer.groups.by_sample || layer.cumulative) c.buffer(2).set(c.buffer(2).value() + 1);
+    if (layer.cumulative) share = 1 / c.buffer(2).value().item<double>();
   }
-  const double eps = what.eps == engine::eps_of_element ? tessera::detail::epsilon_of(x.scalar_type()) : what.eps;
-  if (running || (!groups.cut() && !what.averages())) {
+  const double eps = layer.eps == engine::eps_of_element ? tessera::detail::epsilon_of(x.scalar_type()) : layer.eps;
+  if (running || (!groups.cut() && !layer.averages())) {
     const auto alone = [&] {
-      if (!what.centred) return at::rms_norm(x, groups.sizes(x), given(1), eps);
-      if (!what.groups.by_channel) return at::layer_norm(x, groups.sizes(x), given(1), given(2), eps);
-      if (what.groups.by_sample && !running)
+      if (!layer.centred) return at::rms_norm(x, groups.sizes(x), given(1), eps);
+      if (!layer.groups.by_channel) return at::layer_norm(x, groups.sizes(x), given(1), given(2), eps);
+      if (layer.groups.by_sample && !running)
         return at::group_norm(x, groups.of_channels(x), given(1), given(2), eps, false);
       // Where extents of 1 let strides pass as channels-last ones, LibTorch's backward takes those of the gradient for
       // them too.
       return at::batch_norm(x.contiguous(), given(1), given(2), kept(0), kept(1), !running, share, eps, false);
     };
-    return c.layer.tied(x.numel() > 0 ? alone() : tessera::detail::empty_result(c.layer.outputs, operands), operands);
+    return c.bound.depends_on_all(x.numel() > 0 ? alone() : tessera::detail::empty_result(c.bound.outputs, operands),
+                                  operands);
   }
   std::vector<at::Tensor> given_or_not = operands;
   given_or_not.resize(3);
-  const auto [m, y] = tessera::detail::normalised({shared, eps, what.centred, c.layer.some_are_empty}, given_or_not);
-  if (what.tracked && c.training && (groups.count() > 0 || (what.averages() && groups.samples() == 0))) {
+  const auto [m, y] = tessera::detail::normalised({shared, eps, layer.centred, c.bound.some_are_empty}, given_or_not);
+  if (layer.tracked && c.training && (groups.count() > 0 || (layer.averages() && groups.samples() == 0))) {
     const at::NoGradGuard no_record;
     const auto blend = [&](std::size_t i, const at::Tensor& now) {
       const at::Tensor before = c.buffer(i).value().to(at::kDouble);
       c.buffer(i).set((1 - share) * before + share * now.reshape(before.sizes()));
     };
-    const tessera::detail::moments now = what.averages() ? groups.averaged(m) : m;
+    const tessera::detail::moments now = layer.averages() ? groups.averaged(m) : m;
     blend(0, now.mean);
     blend(1, now.squares * (groups.count() / (groups.count() - 1)));
   }
-  return c.layer.tied(y, operands);
+  return c.bound.depends_on_all(y, operands);
 }
 
 }  // namespace tessera::nn

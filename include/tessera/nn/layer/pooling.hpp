@@ -13,10 +13,10 @@ struct pooled {
 };
 
 /// pool ∘ (blocks → haloed): of a maximum the lowest value lies outside the tensor, of an average 0.
-pooled forward_pooling(const bound_layer& b, const pooling& what, const at::Tensor& input, bool indices = false);
+pooled forward_pooling(const bound_layer& b, const pooling& layer, const at::Tensor& input, bool indices = false);
 
 /// max ∘ (blocks → what the outputs cover).
-pooled forward_pooling(const bound_layer& b, const adaptive_maximum& what, const at::Tensor& input,
+pooled forward_pooling(const bound_layer& b, const adaptive_max_pool_description& layer, const at::Tensor& input,
                        bool indices = false);
 
 }  // namespace tessera::nn::engine

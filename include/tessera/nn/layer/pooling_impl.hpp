@@ -28,15 +28,15 @@ struct window_divisors {
   index_t all = 1;
   at::Tensor each;
 
-  window_divisors(const pooling& what, const layout& x, const holding& outputs, c10::Device device)
-      : all(what.divisor) {
+  window_divisors(const pooling& layer, const layout& x, const holding& outputs, c10::Device device)
+      : all(layer.divisor) {
     if (all > 0) return;
     all = 1;
     at::Tensor product = at::ones({}, at::kDouble);
     bool alike = true;
-    for (int i = 0; i < what.kernels.count; ++i) {
+    for (int i = 0; i < layer.kernels.count; ++i) {
       const std::vector<index_t> counts =
-          window_counts(outputs[2 + i][0], what.kernels[i], x.dims[2 + i].extent, what.counts_padding);
+          window_counts(outputs[2 + i][0], layer.kernels[i], x.dims[2 + i].extent, layer.counts_padding);
       alike = alike && counts.front() > 0 && std::equal(counts.begin() + 1, counts.end(), counts.begin());
       all *= counts.front();
       product = product.unsqueeze(-1) * at::tensor(counts, at::kDouble);
@@ -137,20 +137,21 @@ inline at::Tensor moved_indices(at::Tensor local, const local_box& of) {
 
 namespace tessera::nn::engine {
 
-TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_maximum& what, const at::Tensor& input,
-                                      bool indices) {
+TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_max_pool_description& layer,
+                                      const at::Tensor& input, bool indices) {
   const at::Tensor x = b.ready(input).contiguous();
   if (b.is_empty)
-    return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, x.options().dtype(at::kLong))};
+    return {b.depends_on_all(detail::empty_result(b.outputs, {x}), {x}),
+            at::empty(b.sizes, x.options().dtype(at::kLong))};
   const local_box &has = b.boxes().operands[0], &makes = b.boxes().result;
   std::array<index_t, 3> extents{1, 1, 1};
   detail::covered_parts covered{{{{0, 1}}, {{0, 1}}, {{0, 1}}}};
-  for (int i = what.covers.count(), d = 3; i-- > 0;) {
+  for (int i = layer.covers.count(), d = 3; i-- > 0;) {
     extents[static_cast<std::size_t>(--d)] = has.size(2 + i);
     std::vector<interval>& along = covered[static_cast<std::size_t>(d)];
     along.clear();
     for (index_t y = makes.first(2 + i); y < makes.first(2 + i) + makes.size(2 + i); ++y) {
-      const interval all = what.covers.over(i, has.extents[2 + i]).covers(y);
+      const interval all = layer.covers.over(i, has.extents[2 + i]).covers(y);
       along.push_back({all.lo - has.first(2 + i), all.hi - has.first(2 + i)});
     }
   }
@@ -166,31 +167,34 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_maxim
   });
   found = found.to(x.device());
   const at::Tensor y = x.flatten(2).gather(2, found.flatten(2)).view(b.sizes);
-  return {b.tied(y, {x}), indices ? detail::moved_indices(found, has) : at::Tensor()};
+  return {b.depends_on_all(y, {x}), indices ? detail::moved_indices(found, has) : at::Tensor()};
 }
 
-TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what, const at::Tensor& input,
+TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& layer, const at::Tensor& input,
                                       bool indices) {
   const layout& used = b.inputs[0].to->layout();
   static_vector<sliding, 8> kernels;
-  for (int i = 0; i < what.kernels.count; ++i) kernels.push(what.over(i, used.dims[2 + i].extent));
-  const bool max = what.what == pooling::kind::max;
+  for (int i = 0; i < layer.kernels.count; ++i) kernels.push(layer.over(i, used.dims[2 + i].extent));
+  const bool max = layer.is == pooling::kind::max;
   const at::Scalar outside = max ? detail::lowest(input.scalar_type()) : at::Scalar(0);
-  const detail::window_reading& reading = b.reads(2, kernels, outside, own_padding::half);
-  auto edges =
-      indices ? std::nullopt : b.by_edges<tessera::detail::window_edges>(input, 2, kernels, own_padding::half, reading);
+  const detail::window_reading& reading = b.reads(2, kernels, outside, builtin_padding::half);
+  auto edges = indices ? std::nullopt
+                       : b.by_edges<tessera::detail::window_edges>(input, 2, kernels, builtin_padding::half, reading);
   const at::Tensor x = edges ? input : b.ready(input, reading);
   if (b.is_empty)
-    return {b.tied(detail::empty_result(b.outputs, {x}), {x}), at::empty(b.sizes, x.options().dtype(at::kLong))};
-  const auto of_windows = [&](const auto& pool) { return edges ? edges->give(pool, pool) : pool(x, reading.lists()); };
+    return {b.depends_on_all(detail::empty_result(b.outputs, {x}), {x}),
+            at::empty(b.sizes, x.options().dtype(at::kLong))};
+  const auto of_windows = [&](const auto& pool) {
+    return edges ? edges->compute(pool, pool) : pool(x, reading.lists());
+  };
   if (!max) {  // a sum may be too large for a half type where its mean is not
     const auto& by = b.once<detail::window_divisors>(
-        [&] { return detail::window_divisors(what, used, b.outputs, device_of(*b.team)); });
+        [&] { return detail::window_divisors(layer, used, b.outputs, device_of(*b.team)); });
     const at::ScalarType e = input.scalar_type(), sums = detail::added_in(e);
     const at::Tensor y = of_windows([&](const at::Tensor& read, const detail::kernel_lists& k) {
       return detail::window_sums(read.to(sums), k, by.all);
     });
-    return {b.tied((by.each.defined() ? y / by.each.to(sums) : y).to(e), {x}), {}};
+    return {b.depends_on_all((by.each.defined() ? y / by.each.to(sums) : y).to(e), {x}), {}};
   }
   const auto maxima = [&](const at::Tensor& read, const detail::kernel_lists& k) {
     switch (kernels.count) {
@@ -199,9 +203,9 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const pooling& what,
       default: return at::max_pool3d_with_indices(read, k.kernel, k.step, k.padding, k.dilation, false);
     }
   };
-  if (!indices) return {b.tied(of_windows([&](auto&&... a) { return std::get<0>(maxima(a...)); }), {x}), {}};
+  if (!indices) return {b.depends_on_all(of_windows([&](auto&&... a) { return std::get<0>(maxima(a...)); }), {x}), {}};
   const auto [y, local] = maxima(x, reading.lists());
-  return {b.tied(y, {x}), detail::global_indices(local, x, used, b.outputs, kernels, reading.lists())};
+  return {b.depends_on_all(y, {x}), detail::global_indices(local, x, used, b.outputs, kernels, reading.lists())};
 }
 
 }  // namespace tessera::nn::engine

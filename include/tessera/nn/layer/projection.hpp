@@ -13,7 +13,7 @@ at::Tensor linear_of_each(const at::Tensor& x, const at::Tensor& weight, const s
 }  // namespace engine
 
 /// (x · w + b) ∘ (x → used) for each part; half types are added in float and rounded once.
-std::vector<at::Tensor> forward(const call& c, const engine::projection& what);
+std::vector<at::Tensor> forward(const call& c, const engine::projection& layer);
 
 }  // namespace tessera::nn
 

@@ -18,24 +18,24 @@ TESSERA_INLINE at::Tensor linear_of_each(const at::Tensor& x, const at::Tensor& 
 
 }  // namespace engine
 
-TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const engine::projection& what) {
+TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const engine::projection& layer) {
   const at::Tensor x = c.used();
   const at::ScalarType e = x.scalar_type();
   const at::ScalarType sums = at::isReducedFloatingType(e) ? at::kFloat : e;
   std::vector<at::Tensor> all;
   std::size_t next = 0;
-  for (int i = 0; i < what.parts.count; ++i) {
+  for (int i = 0; i < layer.parts.count; ++i) {
     std::vector<at::Tensor> operands{x, c.weight(next++, {e, sums})};
     const at::IntArrayRef outputs =
-        operands[1].sizes().slice(what.by_expert() ? 2 : 0, static_cast<std::size_t>(what.parts[i].outputs.count));
+        operands[1].sizes().slice(layer.by_expert() ? 2 : 0, static_cast<std::size_t>(layer.parts[i].outputs.count));
     const at::Tensor w = operands[1];
-    if (what.bias) operands.push_back(c.weight(next++, {e, sums}));
-    const std::optional<at::Tensor> bias = what.bias ? std::optional(operands[2]) : std::nullopt;
+    if (layer.bias) operands.push_back(c.weight(next++, {e, sums}));
+    const std::optional<at::Tensor> bias = layer.bias ? std::optional(operands[2]) : std::nullopt;
     const at::Tensor y =
-        what.by_expert()
+        layer.by_expert()
             ? engine::linear_of_each(x.to(sums), w.flatten(2), bias ? std::optional(bias->flatten(2)) : std::nullopt)
             : at::linear(x.to(sums), w.flatten(0, -2), bias ? std::optional(bias->flatten()) : std::nullopt);
-    all.push_back(c.layer.tied(y.to(e).unflatten(-1, outputs), operands));
+    all.push_back(c.bound.depends_on_all(y.to(e).unflatten(-1, outputs), operands));
   }
   return all;
 }

@@ -26,7 +26,7 @@ namespace tessera::nn {
 template <class Network>
 void agree_on_copies(const Network& net, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const engine::scoped_context now(*team, {.what = "comparing copies", .at = at});
+  const engine::scoped_context now(*team, {.name = "comparing copies", .at = at});
   tessera::detail::agree_on_copies(team, tessera::detail::copies_of(tessera::detail::parameters_by_key(net)));
 }
 

@@ -33,7 +33,7 @@ TESSERA_INLINE void agree_on_copies(const team_handle& team, const std::vector<h
     for (std::size_t k = 0; k < held.size(); ++k) {
       const auto theirs = [&all, k, n = hashes.size()](std::size_t i) { return all[i * n + k]; };
       team->compare_copies(*workers, held[k]->where->layout(), theirs,
-                           {.what = held[k]->key.c_str(), .at = team->doing().at});
+                           {.name = held[k]->key.c_str(), .at = team->doing().at});
     }
   }
 }

@@ -14,7 +14,7 @@
 namespace tessera::nn::engine {
 
 /// What run time knows of a layer: what types know, its plan for the operands at hand, and what it computes.
-struct node_record : layer_facts {
+struct node_record : layer_record {
   layer_plan (*planned_for)(const void* layer, std::span<const tensor_value* const> operands) = nullptr;
   std::vector<at::Tensor> (*run)(const void* layer, const call&) = nullptr;
 
@@ -97,7 +97,7 @@ class executor {
  private:
   /// A node among the values of a program, which are its inputs, then the results of its nodes in turn.
   struct step {
-    const node_record* what;
+    const node_record* record;
     std::string path;   ///< "encoder.2", in the keys of the serial model
     std::size_t owner;  ///< the step whose parameters it has: itself, or another that is shared with it
     std::vector<std::size_t> operands;
@@ -105,7 +105,7 @@ class executor {
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
     functions::engine::number number;
     const char* called = nullptr;  ///< "layer encoder.2 (conv)", by messages
-    std::shared_ptr<const observed_place> seen;
+    std::shared_ptr<const observed_node> seen;
   };
   /// The program bound for inputs that lie alike.
   struct bound_program {

@@ -26,21 +26,21 @@ namespace tessera::nn::engine {
 TESSERA_INLINE executor::state::state(team_handle of, const program_type& p, std::shared_ptr<const void> owner)
     : team(std::move(of)), program(p), kept(std::move(owner)) {
   std::size_t values = static_cast<std::size_t>(p.inputs);
-  const auto place_of = [&](const program_value& v) {
-    return static_cast<std::size_t>(v.place) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
+  const auto index_of = [&](const program_value& v) {
+    return static_cast<std::size_t>(v.index) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
   };
   for (const auto& node : p) {
-    step s{node.what, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.held, nullptr, nullptr};
+    step s{node.record, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.scalar, nullptr, nullptr};
     for (std::size_t i = 0;
          i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
-    for (int i = 0; i < node.operands; ++i) s.operands.push_back(place_of(p.operand(node, i)));
-    s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.what->name));
-    s.seen = std::make_shared<const observed_place>(observed_place{observer, s.path, s.what->name});
+    for (int i = 0; i < node.operands; ++i) s.operands.push_back(index_of(p.operand(node, i)));
+    s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.record->name));
+    s.seen = std::make_shared<const observed_node>(observed_node{observer, s.path, s.record->name});
     values += static_cast<std::size_t>(node.results);
     steps.push_back(std::move(s));
   }
-  for (int i = 0; i < p.outputs; ++i) outputs.push_back(place_of(p.output(i)));
+  for (int i = 0; i < p.outputs; ++i) outputs.push_back(index_of(p.output(i)));
   std::vector<bool> read(values);
   for (const std::size_t v : outputs) read[v] = true;
   for (std::size_t i = steps.size(); i-- > 0;)
@@ -105,11 +105,11 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
   const bool one_layer = of != nullptr && my.steps.size() == 1 && of->is_one_layer();  // it has the part's own keys
   for (std::size_t i = 0; i < my.steps.size(); ++i) {
     const step& now = my.steps[i];
-    const layer_plan p = now.what->plan();
-    const auto take = [&](auto& all, const char* name, const layout& stored, element e,
-                          const auto& make) -> const auto& {
-      const std::string place = one_layer ? std::string() : now.path;
-      const std::string path = place + (place.empty() || *name == 0 ? "" : ".") + name;
+    const layer_plan p = now.record->plan();
+    const auto find_or_make = [&](auto& all, const char* name, const layout& stored, element e,
+                                  const auto& make) -> const auto& {
+      const std::string prefix = one_layer ? std::string() : now.path;
+      const std::string path = prefix + (prefix.empty() || *name == 0 ? "" : ".") + name;
       const std::string key = s.key(path);
       if (now.owner == i && !paths.insert(path).second) throw error(refusal{code::parameter_named_twice}, path);
       if (now.owner == i && of == nullptr) all.emplace(key, make(path));
@@ -124,12 +124,12 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
     layer_state& own = my.states.emplace_back();
     for (int k = 0; k < p.parameters(); ++k) {
       const parameter_value w = p.parameter(k);
-      const element e = p.parameter_element(k, now.what->elements[0]);
-      const element comes = p.parameter_comes_as(k, now.what->elements[0]);
+      const element e = p.parameter_element(k, now.record->elements[0]);
+      const element comes = p.parameter_comes_as(k, now.record->elements[0]);
       const auto make = [&](const std::string& path) {
         return parameter(my.team, path, w, e, s).used_as(w.used, comes, p.times(k));
       };
-      const parameter& kept = take(known.parameters, w.name, w.stored, e, make);
+      const parameter& kept = find_or_make(known.parameters, w.name, w.stored, e, make);
       const bool held = p.held(k);
       if (kept.frozen() != w.frozen || (kept.times() == gathering::held) != held)
         throw error(refusal{code::shared_differ}, kept.path());
@@ -139,7 +139,7 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
     for (int k = 0; k < p.buffers(); ++k) {
       const buffer_value b = p.buffer(k);
       const auto make = [&](const std::string& path) { return buffer(my.team, path, b, s); };
-      own.buffers.push_back(take(known.buffers, b.name, b.stored, b.element, make));
+      own.buffers.push_back(find_or_make(known.buffers, b.name, b.stored, b.element, make));
     }
     for (int k = 0; k < p.inputs(); ++k) f << p.given(k);
     for (int k = 0; k < p.outputs(); ++k) f << p.output(k);
@@ -194,9 +194,9 @@ TESSERA_INLINE auto executor::bound_for(std::span<const tensor<dyn>* const> inpu
   for (const step& now : my.steps) {
     std::vector<const tensor_value*> operands;
     for (const std::size_t v : now.operands) operands.push_back(&b.values[v]);
-    const layer_plan p = now.what->plan_for(operands);
+    const layer_plan p = now.record->plan_for(operands);
     check(p.why, now.called);
-    const element first = operands.empty() ? now.what->elements[0] : operands[0]->element;
+    const element first = operands.empty() ? now.record->elements[0] : operands[0]->element;
     b.layers.emplace_back(my.team, p, first);
     for (int i = 0; i < p.outputs(); ++i) {
       b.values.push_back({p.output(i), p.element_of(i, first)});
@@ -211,15 +211,15 @@ TESSERA_INLINE auto executor::bound_for(std::span<const tensor<dyn>* const> inpu
 TESSERA_INLINE void executor::compare_at_the_end() const {
   constexpr std::size_t most = 64;
   if (here().team->checks == checks::never) return;
-  auto& endings = here().team->carrier().endings;
-  endings.push_back([team = std::weak_ptr(here().team), here = std::weak_ptr(state_), left = here().left] {
+  auto& exit_hooks = here().team->carrier().exit_hooks;
+  exit_hooks.push_back([team = std::weak_ptr(here().team), here = std::weak_ptr(state_), left = here().left] {
     const team_handle at = team.lock();
     if (const auto lives = here.lock()) lives->note_copies();
     if (!at || left->empty()) return;
-    const scoped_context now(*at, {.what = "comparing copies at the end"});
+    const scoped_context now(*at, {.name = "comparing copies at the end"});
     tessera::detail::agree_on_copies(at, *left);
   });
-  if (endings.size() > most) endings.pop_front();
+  if (exit_hooks.size() > most) exit_hooks.pop_front();
 }
 
 TESSERA_INLINE bool executor::compares_now() const {

@@ -10,8 +10,8 @@
 namespace tessera::detail {
 
 /// Throws what a layer threw as an error that names the layer; the first is nested in it.
-[[noreturn]] inline void threw(const char* layer, const std::string& what) {
-  std::throw_with_nested(error(refusal{code::layer_threw}, fmt::format("{}: {}", layer, what)));
+[[noreturn]] inline void threw(const char* layer, const std::string& why) {
+  std::throw_with_nested(error(refusal{code::layer_threw}, fmt::format("{}: {}", layer, why)));
 }
 
 }  // namespace tessera::detail
@@ -62,7 +62,7 @@ class executor::run : public std::enable_shared_from_this<run> {
 TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine,
                                        purpose why) const {
   const step& node = my_->steps[i];
-  const scoped_context activity_now(*my_->team, {.why = why, .what = node.called, .at = at_});
+  const scoped_context now_running(*my_->team, {.why = why, .name = node.called, .at = at_});
   for (const parameter& w : mine.parameters) w.check_element();
   for (const buffer& b : mine.buffers) b.check_copies();  // how often the layer drew among them
   std::vector<at::Tensor> operands;
@@ -77,7 +77,7 @@ TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& v
   observed_layer seen(node.seen, why);
   std::vector<at::Tensor> results = [&] {
     try {
-      return node.what->forward({bound_->layers[i], operands, mine, training_, node.number, my_->compares_indices});
+      return node.record->forward({bound_->layers[i], operands, mine, training_, node.number, my_->compares_indices});
     } catch (const error&) {
       throw;
     } catch (const c10::Error& e) {
@@ -202,8 +202,9 @@ TESSERA_INLINE void executor::run::recomputed(std::size_t which, std::vector<at:
     }
     values[v] = y.variable_data();
     torch::autograd::impl::set_version_counter(values[v], torch::autograd::impl::version_counter(y));
-    const auto place = node->add_input_metadata(values[v]);
-    if (y.is_floating_point() || y.is_complex()) torch::autograd::impl::set_gradient_edge(values[v], {node, place});
+    const auto input_number = node->add_input_metadata(values[v]);
+    if (y.is_floating_point() || y.is_complex())
+      torch::autograd::impl::set_gradient_edge(values[v], {node, input_number});
   }
 }
 

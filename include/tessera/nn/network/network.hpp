@@ -8,15 +8,15 @@ namespace tessera::detail {
 
 /// Notes what run time needs.
 struct running {
-  using fact = nn::engine::node_record;
+  using record = nn::engine::node_record;
 
   template <class On>
   struct noted;
   template <class L, class... In>
   struct noted<applied<L, In...>> {
-    template <int... Place>
-    static layer_plan plan(std::span<const tensor_value* const> x, indices<Place...>) {
-      return L::plan(*x[Place]...);
+    template <int... Index>
+    static layer_plan plan(std::span<const tensor_value* const> x, indices<Index...>) {
+      return L::plan(*x[Index]...);
     }
     static layer_plan plan_for(const void*, std::span<const tensor_value* const> x) {
       return plan(x, indices_below<sizeof...(In)>{});
@@ -25,15 +25,16 @@ struct running {
       static const nn::engine::running_layer<L> layer{L{}};
       return layer(c);
     }
-    static constexpr fact value{facts_of<applied<L, In...>>, &plan_for, &forward};
+    static constexpr record value{layer_record_of<applied<L, In...>>, &plan_for, &forward};
   };
   template <Described L, class... In>
   struct noted<applied<L, In...>> {
-    static constexpr nn::engine::node_record value{facts_of<applied<L, In...>>, &plan_described<description_type<L>>,
+    static constexpr nn::engine::node_record value{layer_record_of<applied<L, In...>>,
+                                                   &plan_described<description_type<L>>,
                                                    &nn::engine::forward_described<description_type<L>>};
   };
   template <class On>
-  static constexpr const fact* fact_of() {
+  static constexpr const record* record_of() {
     return &noted<On>::value;
   }
 };
@@ -151,10 +152,10 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
       return std::tuple<Out...>{};
     }
   }
-  template <int... Place>
-  static auto typed(const std::vector<tensor<dyn>>& y, tessera::detail::indices<Place...>) {
-    if constexpr (sizeof...(Out) == 1) return (Out(y[Place]), ...);
-    else return std::tuple<Out...>{Out(y[Place])...};
+  template <int... Index>
+  static auto typed(const std::vector<tensor<dyn>>& y, tessera::detail::indices<Index...>) {
+    if constexpr (sizeof...(Out) == 1) return (Out(y[Index]), ...);
+    else return std::tuple<Out...>{Out(y[Index])...};
   }
 };
 

@@ -35,7 +35,7 @@ class layer_observer {
 namespace engine {
 
 /// A layer at its place in a network, as graphs keep it: whoever observes the network when they run is told.
-struct observed_place {
+struct observed_node {
   std::shared_ptr<const std::shared_ptr<layer_observer>> by;  ///< the network's observer, or null in its place
   std::string path;
   const char* name = nullptr;
@@ -45,27 +45,27 @@ struct observed_place {
 /// of what it gives; nobody is told where there is none.
 class observed_layer {
  public:
-  observed_layer(const std::shared_ptr<const observed_place>& place, purpose direction) {
-    if (*place->by) enter(place, direction);
+  observed_layer(const std::shared_ptr<const observed_node>& node, purpose direction) {
+    if (*node->by) enter(node, direction);
   }
   observed_layer(const observed_layer&) = delete;
   observed_layer& operator=(const observed_layer&) = delete;
   ~observed_layer() {
-    if (told_) told_->left({place_->path, place_->name, direction_});
+    if (observer_) observer_->left({node_->path, node_->name, direction_});
   }
 
   void gave(const std::vector<at::Tensor>& results) {
-    if (told_) follow(results);
+    if (observer_) follow(results);
   }
 
  private:
   class on_the_way;
 
-  void enter(const std::shared_ptr<const observed_place>& place, purpose direction);
+  void enter(const std::shared_ptr<const observed_node>& node, purpose direction);
   void follow(const std::vector<at::Tensor>& results) const;
 
-  std::shared_ptr<const observed_place> place_;
-  std::shared_ptr<layer_observer> told_;
+  std::shared_ptr<const observed_node> node_;
+  std::shared_ptr<layer_observer> observer_;
   purpose direction_ = purpose::forward;  // backward where the layer is recomputed
   std::uint64_t first_ = 0;               // of the graph's nodes that the layer makes
 };

@@ -18,11 +18,11 @@ namespace tessera::nn::engine {
 class observed_layer::on_the_way final : public torch::autograd::FunctionPreHook {
  public:
   /// Of one forward, known by the number of its first node; of any where several forwards have the node.
-  on_the_way(std::shared_ptr<const observed_place> of, std::optional<std::uint64_t> forward)
+  on_the_way(std::shared_ptr<const observed_node> of, std::optional<std::uint64_t> forward)
       : of_(std::move(of)), forward_(forward) {}
 
   /// Whether a node that several forwards have tells of the layer already.
-  static bool stands_before(const torch::autograd::Node& node, const std::shared_ptr<const observed_place>& of) {
+  static bool stands_before(const torch::autograd::Node& node, const std::shared_ptr<const observed_node>& of) {
     return std::any_of(node.pre_hooks().begin(), node.pre_hooks().end(), [&](const auto& hook) {
       const auto* const one = dynamic_cast<const on_the_way*>(hook.get());
       return one != nullptr && one->of_ == of;
@@ -48,7 +48,7 @@ class observed_layer::on_the_way final : public torch::autograd::FunctionPreHook
  private:
   /// In whose backward this worker is, who was told, and in which run of it.
   struct visit {
-    std::shared_ptr<const observed_place> of;
+    std::shared_ptr<const observed_node> of;
     std::shared_ptr<layer_observer> told;
     std::optional<std::uint64_t> forward;
     int task = -1;
@@ -58,17 +58,17 @@ class observed_layer::on_the_way final : public torch::autograd::FunctionPreHook
     return at;
   }
 
-  std::shared_ptr<const observed_place> of_;
+  std::shared_ptr<const observed_node> of_;
   std::optional<std::uint64_t> forward_;
 };
 
-TESSERA_INLINE void observed_layer::enter(const std::shared_ptr<const observed_place>& place, purpose direction) {
+TESSERA_INLINE void observed_layer::enter(const std::shared_ptr<const observed_node>& node, purpose direction) {
   if (direction == purpose::backward) on_the_way::leave();
   direction_ = direction;
-  place_ = place;
-  told_ = *place->by;
+  node_ = node;
+  observer_ = *node->by;
   first_ = at::sequence_number::peek();
-  told_->entered({place_->path, place_->name, direction});
+  observer_->entered({node_->path, node_->name, direction});
 }
 
 TESSERA_INLINE void observed_layer::follow(const std::vector<at::Tensor>& results) const {
@@ -82,8 +82,8 @@ TESSERA_INLINE void observed_layer::follow(const std::vector<at::Tensor>& result
     const bool leaf = node->next_edges().empty();
     if (leaf || node->sequence_nr() < first_ || !seen.insert(node).second) continue;
     const bool lasts = tessera::detail::change_backward::lasts(*node);  // a parameter's, which later forwards have too
-    if (lasts && on_the_way::stands_before(*node, place_)) continue;
-    node->add_pre_hook(std::make_unique<on_the_way>(place_, lasts ? std::nullopt : std::optional(first_)));
+    if (lasts && on_the_way::stands_before(*node, node_)) continue;
+    node->add_pre_hook(std::make_unique<on_the_way>(node_, lasts ? std::nullopt : std::optional(first_)));
     for (const torch::autograd::Edge& e : node->next_edges())
       if (e.is_valid()) next.push_back(e.function.get());
   }

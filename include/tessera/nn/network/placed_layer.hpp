@@ -18,7 +18,7 @@ class placed_node {
   /// Stands where these operands come in, its parameters stored over axes, the outermost first.
   void stand(std::vector<tensor_value> operands, std::vector<tiles_over> over);
 
-  nn::engine::node_record facts;
+  nn::engine::node_record record;
   int results = 1;
 
   layer_plan plan() const;
@@ -40,7 +40,7 @@ class placed_node {
 template <class L>
 class placed_layer final : public placed_node {
  public:
-  explicit placed_layer(const L& l) : placed_node(l.name, is_only_here<L>, results_said<L>()), layer_(l), runs_(l) {}
+  explicit placed_layer(const L& l) : placed_node(l.name, is_only_here<L>, result_count<L>()), layer_(l), runs_(l) {}
 
  private:
   layer_plan plan_in_use(std::span<const tensor_value* const> x) const override {
@@ -49,12 +49,12 @@ class placed_layer final : public placed_node {
                       plan_of_count(p, x, indices_below<3>{}) || plan_of_count(p, x, indices_below<4>{});
     return fits ? p : refused_layer(refusal{code::wrong_number_of_operands, -1, x.size()});
   }
-  // Plans where there are as many operands as places, and the layer takes so many.
-  template <int... Place>
-  bool plan_of_count(layer_plan& p, std::span<const tensor_value* const> x, indices<Place...>) const {
-    if constexpr (requires { layer_.plan(*x[Place]...); }) {
-      if (x.size() != sizeof...(Place)) return false;
-      p = layer_.plan(*x[Place]...);
+  // Plans where there are as many operands as indices, and the layer takes so many.
+  template <int... Index>
+  bool plan_of_count(layer_plan& p, std::span<const tensor_value* const> x, indices<Index...>) const {
+    if constexpr (requires { layer_.plan(*x[Index]...); }) {
+      if (x.size() != sizeof...(Index)) return false;
+      p = layer_.plan(*x[Index]...);
       return true;
     } else {
       return false;

@@ -5,20 +5,20 @@
 namespace tessera::detail {
 
 TESSERA_INLINE placed_node::placed_node(const char* name, bool only_here, int given) : results(given) {
-  facts.name = name;
-  facts.only_here = only_here;
-  facts.layer = this;
-  facts.planned = [](const void* self) { return static_cast<const placed_node*>(self)->plan(); };
-  facts.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {
+  record.name = name;
+  record.only_here = only_here;
+  record.layer = this;
+  record.planned = [](const void* self) { return static_cast<const placed_node*>(self)->plan(); };
+  record.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {
     return static_cast<const placed_node*>(self)->plan_for(at_hand);
   };
-  facts.run = [](const void* self, const nn::call& c) { return static_cast<const placed_node*>(self)->forward(c); };
+  record.run = [](const void* self, const nn::call& c) { return static_cast<const placed_node*>(self)->forward(c); };
 }
 
 TESSERA_INLINE void placed_node::stand(std::vector<tensor_value> operands, std::vector<tiles_over> over) {
   operands_ = std::move(operands);
   over_ = std::move(over);
-  for (const tensor_value& one : operands_) facts.elements.push(one.element);
+  for (const tensor_value& one : operands_) record.elements.push(one.element);
 }
 
 TESSERA_INLINE layer_plan placed_node::plan() const {

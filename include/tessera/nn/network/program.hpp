@@ -15,7 +15,7 @@ namespace tessera::detail {
 
 /// Notes what run time needs of layers that are values.
 struct building {
-  using fact = nn::engine::node_record;
+  using record = nn::engine::node_record;
   using program_type = nn::program;
 };
 
@@ -75,7 +75,7 @@ class program {
   // What flows ask of their program.
   template <class L, class... F>
   auto add(const L& layer, bool numbered, const F&... x) {
-    constexpr int results = tessera::detail::results_said<L>();
+    constexpr int results = tessera::detail::result_count<L>();
     const int node = add_node(engine::placed(layer), numbered, {x...});
     return flows_of(node, tessera::detail::indices_below<results>{});
   }
@@ -90,7 +90,7 @@ class program {
       return f();
     } catch (...) {
       writes_ = before;
-      kept_->facts.resize(static_cast<std::size_t>(before.node_count));
+      kept_->records.resize(static_cast<std::size_t>(before.node_count));
       kept_->results.resize(static_cast<std::size_t>(before.node_count));
       throw;
     }
@@ -157,21 +157,21 @@ class program {
     std::vector<engine::program_value> outputs;
     std::vector<engine::program_end> ends;           // the same as tensors
     std::vector<std::vector<tensor_value>> results;  // of each node
-    std::vector<std::shared_ptr<const engine::node_record>> facts;
+    std::vector<std::shared_ptr<const engine::node_record>> records;
     std::vector<std::shared_ptr<const void>> owners;
   };
 
   void own(const dynamic_flow& x) const {
     if (x.in != this) throw error(refusal{code::flow_of_another_program});
   }
-  template <class F, int... Place>
-  void output(const F& all, tessera::detail::indices<Place...>) {
-    (output(get<Place>(all)), ...);
+  template <class F, int... Index>
+  void output(const F& all, tessera::detail::indices<Index...>) {
+    (output(get<Index>(all)), ...);
   }
-  template <int... Place>
-  auto flows_of(int node, tessera::detail::indices<Place...>) {
-    if constexpr (sizeof...(Place) == 1) return dynamic_flow{this, {node, 0}};
-    else return flows(dynamic_flow{this, {node, Place}}...);
+  template <int... Index>
+  auto flows_of(int node, tessera::detail::indices<Index...>) {
+    if constexpr (sizeof...(Index) == 1) return dynamic_flow{this, {node, 0}};
+    else return flows(dynamic_flow{this, {node, Index}}...);
   }
 
   void make_room(std::size_t operands);

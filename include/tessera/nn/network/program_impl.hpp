@@ -19,8 +19,8 @@ TESSERA_INLINE void program::output(const dynamic_flow& y, std::string name) {
 TESSERA_INLINE const tensor_value& program::value_of(const dynamic_flow& x) const {
   own(x);
   return x.from.node < 0
-             ? kept_->inputs[static_cast<std::size_t>(x.from.place)].is
-             : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.place)];
+             ? kept_->inputs[static_cast<std::size_t>(x.from.index)].is
+             : kept_->results[static_cast<std::size_t>(x.from.node)][static_cast<std::size_t>(x.from.index)];
 }
 
 TESSERA_INLINE void program::refuse(const refusal& why, const char* name) const {
@@ -60,16 +60,17 @@ TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_nod
     from.push_back(one.from);
   }
   placed->stand(std::move(operands), over_);
-  const engine::node_record& facts = placed->facts;
+  const engine::node_record& record = placed->record;
   const layer_plan p = placed->plan();
   const int results = placed->results;
-  refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why, facts.name);
+  refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why,
+         record.name);
   std::vector<tensor_value> y;
-  for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, facts.elements[0])});
+  for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, record.elements[0])});
   make_room(x.size());
-  kept_->facts.emplace_back(std::shared_ptr<const tessera::detail::placed_node>(std::move(placed)), &facts);
+  kept_->records.emplace_back(std::shared_ptr<const tessera::detail::placed_node>(std::move(placed)), &record);
   kept_->results.push_back(std::move(y));
-  return writes_.add(&facts, std::span<const engine::program_value>(from), results, numbered);
+  return writes_.add(&record, std::span<const engine::program_value>(from), results, numbered);
 }
 
 TESSERA_INLINE std::vector<dynamic_flow> program::add(std::unique_ptr<tessera::detail::placed_node> layer,

@@ -19,8 +19,8 @@ inline std::string path_of(const program_scope* scopes, int scope, int number) {
 }
 
 /// The path of a node in the keys of the serial model.
-template <class Fact>
-std::string path_of(const program_view<Fact>& program, const program_node<Fact>& node) {
+template <class Record>
+std::string path_of(const program_view<Record>& program, const program_node<Record>& node) {
   return path_of(program.scopes, node.scope, node.number);
 }
 

@@ -27,7 +27,7 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   void keep(const shared_layout_handle& used, element as, const at::Tensor& alias);
   /// The stored form and what was gathered of it were changed alike, in place.
   void follow() {
-    if (!forms_.empty()) version_ = stored_.local()._version();
+    if (!leaves_.empty()) version_ = stored_.local()._version();
   }
 
   /// Adds what waits to the stored form's gradient, and lets go what was gathered. All workers call it.
@@ -38,7 +38,7 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   void check_reduced() const;
 
  private:
-  struct form {
+  struct leaf {
     shared_layout_handle used;
     element as;
     at::Tensor gathered;
@@ -48,7 +48,7 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
 
   tensor<dyn> stored_;
   std::string path_;
-  std::vector<form> forms_;
+  std::vector<leaf> leaves_;
   std::int64_t version_ = -1;  // of what they were gathered of
   at::Tensor refusing_;        // the stored form's gradient while others wait
   at::Tensor before_;          // what it was before them

@@ -12,18 +12,18 @@ TESSERA_INLINE at::Tensor gathered_parameter::use(const shared_layout_handle& us
   const at::Tensor& stored = stored_.local();
   if (stored._version() != version_) {
     check_reduced();
-    forms_.clear();
+    leaves_.clear();
     version_ = stored._version();
   }
-  auto now = std::find_if(forms_.begin(), forms_.end(), [&](const form& f) { return f.used == used && f.as == as; });
-  if (now == forms_.end()) {
+  auto now = std::find_if(leaves_.begin(), leaves_.end(), [&](const leaf& f) { return f.used == used && f.as == as; });
+  if (now == leaves_.end()) {
     const at::NoGradGuard no_graph;
     const at::Tensor x = change_layout_rounded(stored_.team(), stored_.where(), used, stored.detach(), as);
     // No view, which LibTorch would make anew when its base is written to.
-    now = forms_.insert(forms_.end(), {used, as, x.detach()});
+    now = leaves_.insert(leaves_.end(), {used, as, x.detach()});
     now->gathered.set_requires_grad(true).register_hook(
-        [of = weak_from_this(), leaf = now->gathered.unsafeGetTensorImpl()](const at::Tensor&) {
-          if (const auto held = of.lock()) held->arrives(leaf);
+        [of = weak_from_this(), at = now->gathered.unsafeGetTensorImpl()](const at::Tensor&) {
+          if (const auto self = of.lock()) self->arrives(at);
         });
   }
   if (now->gathered.requires_grad() != stored.requires_grad()) now->gathered.set_requires_grad(stored.requires_grad());
@@ -31,23 +31,23 @@ TESSERA_INLINE at::Tensor gathered_parameter::use(const shared_layout_handle& us
 }
 
 TESSERA_INLINE at::Tensor gathered_parameter::kept(const shared_layout_handle& used, element as) const {
-  for (const form& f : forms_)
+  for (const leaf& f : leaves_)
     if (f.used == used && f.as == as && stored_.local()._version() == version_) return f.gathered;
   throw error(refusal{code::parameter_changed}, path_);
 }
 
 TESSERA_INLINE void gathered_parameter::keep(const shared_layout_handle& used, element as, const at::Tensor& alias) {
-  forms_.push_back({used, as, alias});
+  leaves_.push_back({used, as, alias});
   version_ = stored_.local()._version();
 }
 
 TESSERA_INLINE void gathered_parameter::arrives(const c10::TensorImpl* gathered) {
-  const auto to = std::find_if(forms_.begin(), forms_.end(),
-                               [&](const form& f) { return f.gathered.unsafeGetTensorImpl() == gathered; });
-  if (to == forms_.end() || stored_.local()._version() != version_)
+  const auto to = std::find_if(leaves_.begin(), leaves_.end(),
+                               [&](const leaf& f) { return f.gathered.unsafeGetTensorImpl() == gathered; });
+  if (to == leaves_.end() || stored_.local()._version() != version_)
     throw error(refusal{code::parameter_changed}, path_);
   if (!waits()) {
-    for (form& f : forms_) {
+    for (leaf& f : leaves_) {
       f.gathered.mutable_grad().reset();
       f.has_gradient = false;
     }
@@ -71,10 +71,10 @@ TESSERA_INLINE void gathered_parameter::check_reduced() const {
 }
 
 TESSERA_INLINE void gathered_parameter::reduce() {
-  const std::vector<form> gone = std::exchange(forms_, {});
+  const std::vector<leaf> gone = std::exchange(leaves_, {});
   if (!waits()) return;
   at::Tensor sum = std::exchange(before_, {});
-  for (const form& f : gone) {
+  for (const leaf& f : gone) {
     if (!f.has_gradient) continue;
     const at::Tensor& came = f.gathered.grad();
     const at::Tensor g = came.defined() ? came : at::zeros_like(f.gathered);

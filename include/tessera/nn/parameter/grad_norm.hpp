@@ -19,7 +19,7 @@ namespace tessera::nn {
 template <class Network>
 double grad_norm(const Network& net, double order = 2, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const engine::scoped_context now(*team, {.what = "a gradient norm", .at = at});
+  const engine::scoped_context now(*team, {.name = "a gradient norm", .at = at});
   return tessera::detail::grad_norm(team, tessera::detail::parameters_by_key(net), order);
 }
 
@@ -30,7 +30,7 @@ template <class Network>
 double clip_grad_norm(const Network& net, double most, double order = 2, bool error_if_nonfinite = false,
                       call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const engine::scoped_context now(*team, {.what = "clipping gradients", .at = at});
+  const engine::scoped_context now(*team, {.name = "clipping gradients", .at = at});
   return tessera::detail::clip_grad_norm(team, tessera::detail::parameters_by_key(net), most, order,
                                          error_if_nonfinite);
 }

@@ -22,13 +22,13 @@ class parameter : public engine::state_tensor {
   /// The same parameter as another layer takes it, rounded to an element, which lets it go behind forward, keeps it or
   /// holds it.
   parameter used_as(const layout& used, element as, gathering times) const {
-    return {*this, stored().team()->place(used), as, times, frozen_, held_};
+    return {*this, stored().team()->intern(used), as, times, frozen_, gathered_};
   }
 
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
   parameter alias() const;
   /// Where the gradients of its uses come to: the stored form, or where it is held what was gathered of that.
-  at::Tensor leaf() const { return times_ == gathering::held ? held_->kept(used_, comes_as_) : stored().local(); }
+  at::Tensor leaf() const { return times_ == gathering::held ? gathered_->kept(used_, comes_as_) : stored().local(); }
 
   const layout& used() const { return used_->layout(); }
   element comes_as() const { return comes_as_; }  ///< what is sent of it is rounded to this
@@ -46,24 +46,24 @@ class parameter : public engine::state_tensor {
   void drop() const noexcept { taken_ = {}; }
 
   /// Where it is held: what waits becomes the stored form's gradient. A norm of it is refused before.
-  void reduce_gradient() const { held_->reduce(); }
-  void check_reduced() const { held_->check_reduced(); }
+  void reduce_gradient() const { gathered_->reduce(); }
+  void check_reduced() const { gathered_->check_reduced(); }
   /// A layer changed the stored form and what it took alike, in place: who saved either is told, and what is held
   /// stays.
   void changed_in_place() const;
 
  private:
   parameter(engine::state_tensor values, engine::shared_layout_handle used, element as, gathering times, bool frozen,
-            std::shared_ptr<engine::gathered_parameter> held = {})
+            std::shared_ptr<engine::gathered_parameter> gathered = {})
       : engine::state_tensor(std::move(values)),
         used_(std::move(used)),
         comes_as_(engine::stays(change_between(stored().layout(), used_->layout())) ? stored().type() : as),
         times_(times),
         frozen_(frozen),
-        held_(held ? std::move(held) : std::make_shared<engine::gathered_parameter>(stored(), path())) {}
+        gathered_(gathered ? std::move(gathered) : std::make_shared<engine::gathered_parameter>(stored(), path())) {}
 
   // What the layer that runs now took, and the elements that it was converted to.
-  struct used_form {
+  struct used_tensor {
     at::Tensor x;
     std::vector<at::ScalarType> to;
   };
@@ -72,8 +72,8 @@ class parameter : public engine::state_tensor {
   element comes_as_;
   gathering times_ = gathering::once;
   bool frozen_ = false;
-  std::shared_ptr<engine::gathered_parameter> held_;
-  mutable used_form taken_;
+  std::shared_ptr<engine::gathered_parameter> gathered_;
+  mutable used_tensor taken_;
   mutable tessera::detail::cached_view view_;
 };
 

@@ -20,12 +20,12 @@ at::Tensor converted(at::Tensor x, const Elements& to) {
   return x;
 }
 
-/// A used form of a parameter, as a layer converted it, whose memory goes between forward and backward. LibTorch's
+/// What a layer took of a parameter, converted, whose memory goes between forward and backward. LibTorch's
 /// graph holds its storage, empty meanwhile.
-class released_form {
+class released_tensor {
  public:
-  released_form(const tensor<dyn>& stored, shared_layout_handle used, element as, std::vector<at::ScalarType> to,
-                std::string path, const at::Tensor& taken)
+  released_tensor(const tensor<dyn>& stored, shared_layout_handle used, element as, std::vector<at::ScalarType> to,
+                  std::string path, const at::Tensor& taken)
       : stored_(stored),
         used_(std::move(used)),
         comes_as_(as),
@@ -90,17 +90,17 @@ namespace tessera::nn {
 TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view name, const parameter_value& of,
                                     element e, const seed& s)
     : engine::state_tensor(team, name, of.stored, of.initial, e, s, tessera::detail::serial_key(name, of), of.serial),
-      used_(team->place(of.used)),
+      used_(team->intern(of.used)),
       comes_as_(e),
       frozen_(of.frozen),
-      held_(std::make_shared<engine::gathered_parameter>(stored(), path())) {
+      gathered_(std::make_shared<engine::gathered_parameter>(stored(), path())) {
   engine::check(engine::check_gradient(e), path());
   stored().local().set_requires_grad(!frozen_);
 }
 
 TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> to) const {
   check_copies();
-  if (times_ == gathering::held) return detail::converted(held_->use(used_, comes_as_), to);
+  if (times_ == gathering::held) return detail::converted(gathered_->use(used_, comes_as_), to);
   const team_handle& team = stored().team();
   const bool may_last = times_ == gathering::once && comes_as_ == stored().type();
   const at::Tensor came =
@@ -113,13 +113,13 @@ TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> t
 
 TESSERA_INLINE parameter parameter::alias() const {
   parameter other(with(at::alias(stored().local())), used_, comes_as_, times_, frozen_);
-  if (times_ == gathering::held) other.held_->keep(used_, comes_as_, at::alias(leaf()));
+  if (times_ == gathering::held) other.gathered_->keep(used_, comes_as_, at::alias(leaf()));
   return other;
 }
 
 TESSERA_INLINE void parameter::changed_in_place() const {
   torch::autograd::impl::bump_version(stored().local());
-  held_->follow();
+  gathered_->follow();
 }
 
 TESSERA_INLINE void parameter::let_go(const std::vector<at::Tensor>& results) const {
@@ -129,11 +129,12 @@ TESSERA_INLINE void parameter::let_go(const std::vector<at::Tensor>& results) co
   if (!taken.defined() || std::none_of(results.begin(), results.end(), has_graph) ||
       std::any_of(results.begin(), results.end(), in_its_memory))
     return;
-  const auto form = std::make_shared<detail::released_form>(stored(), used_, comes_as_, to, path(), taken);
-  form->let_go();
+  const auto released = std::make_shared<detail::released_tensor>(stored(), used_, comes_as_, to, path(), taken);
+  released->let_go();
   for (const at::Tensor& y : results)
-    if (y.requires_grad()) y.register_hook([form](const at::Tensor&) { form->gather(at::GradMode::is_enabled()); });
-  if (taken.requires_grad()) taken.register_hook([form](const at::Tensor&) { form->done(); });
+    if (y.requires_grad())
+      y.register_hook([released](const at::Tensor&) { released->gather(at::GradMode::is_enabled()); });
+  if (taken.requires_grad()) taken.register_hook([released](const at::Tensor&) { released->done(); });
 }
 
 }  // namespace tessera::nn

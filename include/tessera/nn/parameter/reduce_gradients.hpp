@@ -17,7 +17,7 @@ namespace tessera::nn {
 template <class Network>
 void reduce_gradients(const Network& net, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const engine::scoped_context now(*team, {.why = purpose::backward, .what = "reducing gradients", .at = at});
+  const engine::scoped_context now(*team, {.why = purpose::backward, .name = "reducing gradients", .at = at});
   tessera::detail::reduce_gradients(team, tessera::detail::parameters_by_key(net));
 }
 

@@ -101,7 +101,7 @@ state_dict state_of(const Network& net, call_site at = call_site::here()) {
   const auto kept = tessera::detail::state_by_key(net);
   if (kept.empty()) return {};
   const engine::scoped_context now(*tessera::detail::team_of(net),
-                                   {.why = purpose::state, .what = "gathering a state dict", .at = at});
+                                   {.why = purpose::state, .name = "gathering a state dict", .at = at});
   return tessera::detail::state_of(kept);
 }
 
@@ -110,7 +110,7 @@ state_dict state_of(const Network& net, call_site at = call_site::here()) {
 template <class Network>
 void assign(Network& net, const state_dict& state, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
-  const engine::scoped_context now(*team, {.why = purpose::state, .what = "assigning a state dict", .at = at});
+  const engine::scoped_context now(*team, {.why = purpose::state, .name = "assigning a state dict", .at = at});
   tessera::detail::assign_from(team, tessera::detail::state_by_key(net), state, "");
 }
 

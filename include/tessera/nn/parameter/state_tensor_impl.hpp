@@ -63,7 +63,7 @@ TESSERA_INLINE state_tensor state_tensor::with(const at::Tensor& local) const {
 TESSERA_INLINE void state_tensor::compare_copies() const {
   team_state& team = *stored_.team();
   if (team.checks == checks::never || !has_copies(stored_.layout())) return;
-  team.agree_on_copies(stored_.layout(), tessera::detail::content_hash(stored_.local()), {.what = path_.c_str()});
+  team.agree_on_copies(stored_.layout(), tessera::detail::content_hash(stored_.local()), {.name = path_.c_str()});
 }
 
 TESSERA_INLINE void state_tensor::assign(const at::Tensor& global) const {

@@ -83,7 +83,7 @@ class edges_backward final : public torch::autograd::Node {
     if (c10::GradMode::is_enabled()) return {differentiable(gradients)};
     at::Tensor part = writable(std::move(gradients[0]));
     const at::Tensor padded_box = room(), inside = edges_->around.inside(padded_box);
-    change_call back{forward_.team, forward_.change->adjoint(), inside, forward_.what.at};
+    change_call back{forward_.team, forward_.change->adjoint(), inside, forward_.context.at};
     for (const overlapped_halo::edge& e : edges_->edges) e.of_frame(padded_box).zero_();
     for (std::size_t i = 0; i < edges_->edges.size(); ++i) {
       const overlapped_halo::edge& e = edges_->edges[i];
@@ -92,9 +92,9 @@ class edges_backward final : public torch::autograd::Node {
       e.of_frame(padded_box).add_(g);
       if (const auto both = edges_->shared(e, g, part)) both->second.add_(both->first);
     }
-    for (const term_cell& c : back.change->plan(back.what).cells)  // what others add to is a term, read in the frame
+    for (const term_cell& c : back.change->plan(back.context).cells)  // what others add to is a term, read in the frame
       if (c.terms.size() > 1) box(edges_->own(padded_box), c).copy_(box(part, c));
-    return {running_change(*back.change, part, inside, back.what).finish()};
+    return {running_change(*back.change, part, inside, back.context).finish()};
   }
   std::string name() const override { return "tessera::edges"; }
 
@@ -110,7 +110,7 @@ class edges_backward final : public torch::autograd::Node {
     for (std::size_t i = 0; i < edges_->edges.size(); ++i)
       if (gradients[i + 1].defined()) all = all + edges_->in_frame(gradients[i + 1], edges_->edges[i].begins);
     const at::Tensor inside = edges_->around.inside(all);
-    return run({forward_.team, forward_.change->adjoint(), inside, forward_.what.at}, inside);
+    return run({forward_.team, forward_.change->adjoint(), inside, forward_.context.at}, inside);
   }
 
   change_call forward_;
@@ -158,7 +158,7 @@ class box_by_edges {
         frame_(edges_->room(input.options())),
         call_(team, bound_change_of(*team, x.from, x.to, element_of_scalar(input.scalar_type()), team->doing()), input,
               {}),
-        halo_(*call_.change, edges_->around.inside(frame_), input.detach(), call_.what) {
+        halo_(*call_.change, edges_->around.inside(frame_), input.detach(), call_.context) {
     if (!call_.tracked) return;
     node_ = make_node<edges_backward>(call_, edges_);
     node_->set_next_edges(torch::autograd::collect_next_edges(input));
@@ -166,7 +166,7 @@ class box_by_edges {
 
   /// What operations(box, how) give, of the part and then of each edge.
   template <class OfPart, class OfEdge>
-  at::Tensor give(const OfPart& of_part, const OfEdge& of_edge) {
+  at::Tensor compute(const OfPart& of_part, const OfEdge& of_edge) {
     halo_.arrived();  // what is here is taken: its owner waits for that
     const at::Tensor y = of_part(read(input_.detach()), edges_->how(0));
     halo_.finish();

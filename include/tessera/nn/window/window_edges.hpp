@@ -63,7 +63,7 @@ class edges_of_windows : public overlapped_halo {
 class window_edges : public edges_of_windows<kernel_lists> {
  public:
   window_edges(const redistribution& x, int rank, const holding& outputs, double most, int first,
-               const static_vector<sliding, 8>& kernels, own_padding by, const window_reading& reading) {
+               const static_vector<sliding, 8>& kernels, builtin_padding by, const window_reading& reading) {
     if (!reading.reads_all()) return;
     around = reading.around();
     how_.emplace_back(kernels);

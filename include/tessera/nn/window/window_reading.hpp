@@ -17,7 +17,7 @@ inline interval stretch(const intervals& outputs, const window& w) {
 
 /// Where each position of a stretch lies in memory: positions beyond the edge of n elements read what the boundary
 /// says.
-inline std::vector<index_t> places(const interval& read, const intervals& held, boundary edge, index_t n) {
+inline std::vector<index_t> positions(const interval& read, const intervals& held, boundary edge, index_t n) {
   std::vector<index_t> all;
   for (index_t i = read.lo; i < read.hi; ++i) {
     index_t e = i;
@@ -62,7 +62,7 @@ struct picture_lists : kernel_lists {
 class window_reading {
  public:
   window_reading(const layout& of, const team_state& team, const holding& outputs, int first,
-                 const static_vector<sliding, 8>& kernels, const at::Scalar& outside, own_padding by)
+                 const static_vector<sliding, 8>& kernels, const at::Scalar& outside, builtin_padding by)
       : around_{{}, {}, outside}, lists_(kernels) {
     const int rank = team.rank();
     const holding mine = held_by(of, rank);
@@ -73,7 +73,7 @@ class window_reading {
     for (int i = 0; i < kernels.count; ++i) {
       const int d = first + i;
       if (kernels[i].edge != boundary::zero) {
-        gather(d, places(stretch(outputs[d], kernels[i].needs()), mine[d], kernels[i].edge, of.dims[d].extent),
+        gather(d, positions(stretch(outputs[d], kernels[i].needs()), mine[d], kernels[i].edge, of.dims[d].extent),
                device_of(team));
         continue;
       }
@@ -94,7 +94,7 @@ class window_reading {
   /// A box in its frame as it is read.
   at::Tensor trimmed(at::Tensor x) const {
     for (const part& p : parts_)
-      x = p.places.defined() ? x.index_select(p.dimension, p.places) : narrowed(x, p.dimension, p.begin, p.size);
+      x = p.positions.defined() ? x.index_select(p.dimension, p.positions) : narrowed(x, p.dimension, p.begin, p.size);
     return x;
   }
 
@@ -103,7 +103,7 @@ class window_reading {
   struct part {
     int dimension;
     index_t begin, size;
-    at::Tensor places;
+    at::Tensor positions;
   };
 
   void gather(int d, const std::vector<index_t>& at, c10::Device device) {

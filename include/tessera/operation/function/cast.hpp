@@ -16,13 +16,15 @@ struct cast_value : engine::function {
   element to = element::float32;
   refusal why;
 
-  constexpr signature what(const layout& x) const { return engine::element_by_element(linearity::nonlinear, x); }
+  constexpr signature signature_on(const layout& x) const {
+    return engine::element_by_element(linearity::nonlinear, x);
+  }
   constexpr engine::function_value on(const tensor_value& x) const {
     const refusal lost = engine::is_complex(x.element) && !engine::is_complex(to)
                              ? refusal{code::no_function_of_element, static_cast<int>(x.element)}
                              : refusal{};
     if (const refusal first = engine::first_of(why, lost); !first.ok()) return {{}, first};
-    return engine::infer_values(what(x.layout), to, x.element, false, x);
+    return engine::infer_values(signature_on(x.layout), to, x.element, false, x);
   }
 };
 

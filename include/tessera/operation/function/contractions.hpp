@@ -12,7 +12,7 @@ namespace functions {
 struct matmul : engine::function {
   static constexpr const char* name = "matmul";
   static constexpr engine::saved saves = engine::saved::operands;
-  constexpr signature what(const layout& x, const layout& y) const {
+  constexpr signature signature_on(const layout& x, const layout& y) const {
     for (const layout* each : {&x, &y})
       if (each->dims.count < 2)
         return refused(refusal{code::operand_of_other_dimensions, each == &y, 2, each->dims.count});
@@ -24,7 +24,7 @@ struct matmul : engine::function {
     return s;
   }
   constexpr engine::function_value on(const tensor_value& x, const tensor_value& y) const {
-    return engine::local(what(x.layout, y.layout), engine::takes::numbers, engine::gives::same, x, y);
+    return engine::local(signature_on(x.layout, y.layout), engine::takes::numbers, engine::gives::same, x, y);
   }
 
  private:
@@ -41,7 +41,7 @@ struct einsum : engine::function {
   static constexpr const char* name = "einsum";
   static constexpr engine::saved saves = engine::saved::operands;
   template <class... Layouts>
-  constexpr signature what(const Layouts&...) const {
+  constexpr signature signature_on(const Layouts&...) const {
     signature s = S;
     s.kind = linearity::multilinear;
     if (!s.special.empty()) s.why = refusal{code::role_does_not_fit, 0};
@@ -49,7 +49,7 @@ struct einsum : engine::function {
   }
   template <class... Values>
   constexpr engine::function_value on(const tensor_value& x, const Values&... rest) const {
-    return engine::local(what(), engine::takes::numbers, engine::gives::same, x, rest...);
+    return engine::local(signature_on(), engine::takes::numbers, engine::gives::same, x, rest...);
   }
 };
 

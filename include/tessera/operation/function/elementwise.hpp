@@ -57,15 +57,17 @@ constexpr signature element_by_element(linearity kind, const Layouts&... x) {
 template <linearity Kind, takes Elements, gives Result, saved Saves = saved::everything>
 struct of_one : function {
   static constexpr saved saves = Saves;
-  constexpr signature what(const layout& x) const { return element_by_element(Kind, x); }
-  constexpr function_value on(const tensor_value& x) const { return local(what(x.layout), Elements, Result, x); }
+  constexpr signature signature_on(const layout& x) const { return element_by_element(Kind, x); }
+  constexpr function_value on(const tensor_value& x) const {
+    return local(signature_on(x.layout), Elements, Result, x);
+  }
 };
 template <linearity Kind, takes Elements, gives Result, saved Saves>
 struct of_two : function {
   static constexpr saved saves = Saves;
-  constexpr signature what(const layout& x, const layout& y) const { return element_by_element(Kind, x, y); }
+  constexpr signature signature_on(const layout& x, const layout& y) const { return element_by_element(Kind, x, y); }
   constexpr function_value on(const tensor_value& x, const tensor_value& y) const {
-    return local(what(x.layout, y.layout), Elements, Result, x, y);
+    return local(signature_on(x.layout, y.layout), Elements, Result, x, y);
   }
 };
 template <linearity Kind, takes Elements, gives Result, saved Saves, number_kind Of>
@@ -75,11 +77,11 @@ struct of_a_number : function {
 
   constexpr of_a_number() = default;
   constexpr explicit of_a_number(const number& given) : n(given) {}
-  constexpr signature what(const layout& x) const { return element_by_element(Kind, x); }
+  constexpr signature signature_on(const layout& x) const { return element_by_element(Kind, x); }
   constexpr function_value on(const tensor_value& x) const {
     if (const refusal why = first_of(check_takes(Elements, x.element), check_number(Of, n, x.element)); !why.ok())
       return {{}, why};
-    return local(what(x.layout), Elements, Result, x);
+    return local(signature_on(x.layout), Elements, Result, x);
   }
 };
 
@@ -125,10 +127,10 @@ struct activation : function {
     n.re = a;
     n.im = b;
   }
-  constexpr signature what(const layout& x) const { return element_by_element(linearity::nonlinear, x); }
+  constexpr signature signature_on(const layout& x) const { return element_by_element(linearity::nonlinear, x); }
   constexpr function_value on(const tensor_value& x, bool defined) const {
     if (!defined) return {{}, refusal{code::activation_undefined}};
-    return local(what(x.layout), takes::reals, gives::same, x);
+    return local(signature_on(x.layout), takes::reals, gives::same, x);
   }
 };
 
@@ -160,7 +162,7 @@ TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 /// x where a boolean tensor holds, else y.
 struct where : engine::function {
   static constexpr const char* name = "where";
-  constexpr signature what(const layout& holds, const layout& x, const layout& y) const {
+  constexpr signature signature_on(const layout& holds, const layout& x, const layout& y) const {
     return engine::element_by_element(linearity::nonlinear, holds, x, y);
   }
   constexpr engine::function_value on(const tensor_value& holds, const tensor_value& x, const tensor_value& y) const {
@@ -169,7 +171,7 @@ struct where : engine::function {
     if (const refusal why = engine::check_takes(engine::takes::arithmetic, x.element); !why.ok()) return {{}, why};
     static_vector<operand, 4> operands = engine::no_items<operand, 4>;
     for (const tensor_value* v : {&holds, &x, &y}) operands.push({v->layout, !engine::has_cotangent(v->element)});
-    const inferred chosen = infer(what(holds.layout, x.layout, y.layout), operands);
+    const inferred chosen = infer(signature_on(holds.layout, x.layout, y.layout), operands);
     return {{chosen.layout, x.element}, chosen.why};
   }
 };

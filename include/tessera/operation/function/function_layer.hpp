@@ -13,11 +13,11 @@ constexpr layer_plan plan_function(const F& f, const Values&... x) {
   const function_value y = f.on(x...);
   layer_plan p;
   if (p.why = y.why; !p.why.ok()) return p;
-  (p.take(x.layout), ...);
-  p.give(y.result.layout, y.result.element);
+  (p.add_input(x.layout), ...);
+  p.add_output(y.result.layout, y.result.element);
   if constexpr (requires { f.exchanges(x...); })
-    for (const exchange_value& e : f.exchanges(x...)) p.exchange(e.from, e.to, e.element);
-  if constexpr (requires { F::saves; }) p.holds = functions::engine::footprint_of(F::saves);
+    for (const exchange_value& e : f.exchanges(x...)) p.add_exchange(e.from, e.to, e.element);
+  if constexpr (requires { F::saves; }) p.saves = functions::engine::footprint_of(F::saves);
   if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
   return p;
 }
@@ -27,7 +27,7 @@ template <class F, int Operands>
 struct function_layer {
   static constexpr const char* name = F::name;
   static constexpr bool only_here = true;
-  static constexpr function_layer what() { return {}; }
+  static constexpr function_layer description() { return {}; }
   template <class... Values>
     requires(sizeof...(Values) == Operands)
   static constexpr layer_plan plan(const Values&... x) {
@@ -42,7 +42,7 @@ struct held_function {
   static constexpr bool only_here = true;
   F f;
 
-  held_function what() const { return *this; }
+  held_function description() const { return *this; }
   template <class... Values>
     requires(sizeof...(Values) == Operands)
   layer_plan plan(const Values&... x) const {
@@ -62,7 +62,7 @@ inline constexpr kind kind_of<detail::held_function<F, Operands>> = kind::layer;
 
 namespace functions {
 
-/// The door for flows: a node of the program.
+/// The entry point for flows: a node of the program.
 template <class F, FlowType First, FlowType... Rest>
   requires(kind_of<F> == kind::function && !engine::DynamicFlow<First>)
 constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
@@ -71,7 +71,7 @@ constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&
                           tessera::detail::described<typename Rest::type>::value...)
                          .why);
     if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept());
-    first.in->hold(f.n);
+    first.in->set_scalar(f.n);
   }
   const auto y = tessera::detail::passed_on<tessera::detail::function_layer<F, 1 + sizeof...(Rest)>>(first, rest...);
   using verdict = typename decltype(y)::verdict;

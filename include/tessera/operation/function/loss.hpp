@@ -80,10 +80,10 @@ constexpr exchange_value over_classes(const tensor_value& x, index_t rows) {
 }
 
 /// What elements that some worker has twice do not let sum.
-constexpr refusal check_sums(const signature& what, const layout& x) {
+constexpr refusal check_sums(const signature& op, const layout& x) {
   static_vector<operand, 4> one = no_items<operand, 4>;
   one.push({x, false});
-  return infer(what, one).why;
+  return infer(op, one).why;
 }
 
 /// The letters of weights, which are repeated where they lack a dimension of x or have one element there.
@@ -135,11 +135,11 @@ struct loss_of_samples : function {
 
   /// What one number for each sample of x is, whose other operands these letters say.
   template <class... Rest>
-  static constexpr function_value samples(const signature& s, const tensor_value& x, const Rest&... rest) {
+  static constexpr function_value samples(const signature& op, const tensor_value& x, const Rest&... rest) {
     static_vector<operand, 4> operands = no_items<operand, 4>;
     operands.push({x.layout, false});
     (operands.push({rest.layout, operands.count > 1 || !has_cotangent(rest.element)}), ...);
-    const inferred alike = infer(s, operands);
+    const inferred alike = infer(op, operands);
     return {{alike.why.ok() ? detail::per_sample(alike.layout, {placement::invariant}) : layout(), x.element},
             first_of(alike.why, detail::check_sums(reduced<1>(x.layout, linearity::multilinear), x.layout))};
   }
@@ -295,7 +295,7 @@ struct reduced_loss : Of {
   /// The operands, and one tensor like the first.
   template <class... Rest>
   constexpr void hold(layer_plan& p, const tensor_value& x, const Rest&...) const {
-    p.holds = saved_tensors::saving(0xf);
+    p.saves = saved_tensors::saving(0xf);
     p.make(x.layout, detail::wide(x.element));
   }
 };

@@ -29,7 +29,7 @@ constexpr auto apply(const Compute&, const First& first, const Rest&... rest) {
                                      verdicts::part_holds_values<>>;
   verdict::template refuse<verdict>();
   if constexpr (verdict::ok) return call(functions::own<S, Compute>{}, first, rest...);
-  else return detail::refused_flow<typename First::reading, typename First::type, engine::refused_before>();
+  else return detail::refused_flow<typename First::trace_mode, typename First::type, engine::refused_before>();
 }
 
 namespace detail {

@@ -31,8 +31,8 @@ struct pad : engine::function {
     return all;
   }
   /// How windows of one element stand, from the dimension on.
-  static constexpr engine::widening widths(const layout& x) {
-    engine::widening all;
+  static constexpr engine::pad_description widths(const layout& x) {
+    engine::pad_description all;
     for (int d = Dim; d < x.dims.count; ++d)
       all.widths.push(d == Dim ? engine::widened(Before, After) : engine::widened(0, 0));
     return all;

@@ -53,17 +53,18 @@ constexpr function_value counted(function_value y, const tensor_value& x) {
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                       \
-  template <int... Dims>                                                                                           \
-  struct function_name : engine::function {                                                                        \
-    static constexpr const char* name = #function_name;                                                            \
-    static constexpr engine::saved saves = engine::saved::reads;                                                   \
-    constexpr signature what(const layout& x) const {                                                              \
-      return engine::reduced<Dims...>(x, linearity::kind, combine::with);                                          \
-    }                                                                                                              \
-    constexpr engine::function_value on(const tensor_value& x) const {                                             \
-      return engine::counted(engine::local(what(x.layout), engine::takes::elements, engine::gives::result, x), x); \
-    }                                                                                                              \
+#define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                           \
+  template <int... Dims>                                                                                               \
+  struct function_name : engine::function {                                                                            \
+    static constexpr const char* name = #function_name;                                                                \
+    static constexpr engine::saved saves = engine::saved::reads;                                                       \
+    constexpr signature signature_on(const layout& x) const {                                                          \
+      return engine::reduced<Dims...>(x, linearity::kind, combine::with);                                              \
+    }                                                                                                                  \
+    constexpr engine::function_value on(const tensor_value& x) const {                                                 \
+      return engine::counted(engine::local(signature_on(x.layout), engine::takes::elements, engine::gives::result, x), \
+                             x);                                                                                       \
+    }                                                                                                                  \
   };
 /// A reduction over named dimensions, over all where none is named, as a value.
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
@@ -127,7 +128,7 @@ struct var : engine::function {
   }
   /// The distances from the mean, and their squares.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
-    p.holds = engine::saved_tensors::saving(0);
+    p.saves = engine::saved_tensors::saving(0);
     for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
   }
   /// The sum of x, then that of squares.
@@ -151,7 +152,7 @@ struct norm : engine::function {
   }
   /// The absolute values, and their powers.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
-    p.holds = engine::saved_tensors::saving(1);
+    p.saves = engine::saved_tensors::saving(1);
     for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
   }
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {
@@ -174,10 +175,10 @@ struct softmax : engine::function {
   /// Of a whole dimension the result is kept, of a cut one what is summed.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
     const bool cut = !engine::same(p.from(1), p.to(1));
-    p.holds = engine::saved_tensors::saving(0, 0, !cut);
+    p.saves = engine::saved_tensors::saving(0, 0, !cut);
     if (!cut) return;
     p.make(x.layout, p.exchanged_element(1));
-    p.holds.scratch = 1;
+    p.saves.scratch = 1;
   }
   /// The largest element, then the sum; of half types in float.
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {

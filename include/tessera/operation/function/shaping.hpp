@@ -54,7 +54,7 @@ template <int... Dims>
 struct permute : engine::function {
   static constexpr const char* name = "permute";
   static constexpr engine::saved saves = engine::saved::view;
-  constexpr signature what(const layout& x) const {
+  constexpr signature signature_on(const layout& x) const {
     constexpr int given = sizeof...(Dims);
     const refusal count =
         given == x.dims.count ? refusal{} : refusal{code::operand_of_other_dimensions, 0, given, x.dims.count};
@@ -62,7 +62,7 @@ struct permute : engine::function {
                           [](signature& s, const engine::letters& own) { (s.result.push(own[Dims]), ...); });
   }
   constexpr engine::function_value on(const tensor_value& x) const {
-    return engine::local(what(x.layout), engine::takes::everything, engine::gives::same, x);
+    return engine::local(signature_on(x.layout), engine::takes::everything, engine::gives::same, x);
   }
 };
 
@@ -71,7 +71,7 @@ template <int First, int Second>
 struct transpose : engine::function {
   static constexpr const char* name = "transpose";
   static constexpr engine::saved saves = engine::saved::view;
-  constexpr signature what(const layout& x) const {
+  constexpr signature signature_on(const layout& x) const {
     return engine::shaped(x, engine::first_of(engine::check_dims<First>(x), engine::check_dims<Second>(x)),
                           [](signature& s, const engine::letters& own) {
                             s.result = own;
@@ -80,7 +80,7 @@ struct transpose : engine::function {
                           });
   }
   constexpr engine::function_value on(const tensor_value& x) const {
-    return engine::local(what(x.layout), engine::takes::everything, engine::gives::same, x);
+    return engine::local(signature_on(x.layout), engine::takes::everything, engine::gives::same, x);
   }
 };
 
@@ -89,7 +89,7 @@ template <int... Dims>
 struct unsqueeze : engine::function {
   static constexpr const char* name = "unsqueeze";
   static constexpr engine::saved saves = engine::saved::view;
-  constexpr signature what(const layout& x) const {
+  constexpr signature signature_on(const layout& x) const {
     const int rank = x.dims.count + static_cast<int>(sizeof...(Dims));
     const refusal room = rank <= max_dimensions ? refusal{} : refusal{code::too_many, rank};
     return engine::shaped(x, engine::first_of(room, engine::check_dims<Dims...>(rank)),
@@ -102,7 +102,7 @@ struct unsqueeze : engine::function {
                           });
   }
   constexpr engine::function_value on(const tensor_value& x) const {
-    return engine::local(what(x.layout), engine::takes::everything, engine::gives::same, x);
+    return engine::local(signature_on(x.layout), engine::takes::everything, engine::gives::same, x);
   }
 };
 
@@ -111,7 +111,7 @@ template <int... Dims>
 struct squeeze : engine::function {
   static constexpr const char* name = "squeeze";
   static constexpr engine::saved saves = engine::saved::view;
-  constexpr signature what(const layout& x) const {
+  constexpr signature signature_on(const layout& x) const {
     refusal why = engine::check_dims<Dims...>(x);
     for (int d = 0; why.ok() && d < x.dims.count; ++d)
       if (engine::among<Dims...>(d) && x.dims[d].extent != 1) why = refusal{code::not_single, d, x.dims[d].extent};
@@ -124,7 +124,7 @@ struct squeeze : engine::function {
     });
   }
   constexpr engine::function_value on(const tensor_value& x) const {
-    return engine::local(what(x.layout), engine::takes::everything, engine::gives::same, x);
+    return engine::local(signature_on(x.layout), engine::takes::everything, engine::gives::same, x);
   }
 };
 
@@ -133,7 +133,7 @@ template <int Dim, index_t Extent>
 struct expand : engine::function {
   static constexpr const char* name = "expand";
   static constexpr engine::saved saves = engine::saved::view;
-  constexpr signature what(const layout& x) const {
+  constexpr signature signature_on(const layout& x) const {
     refusal why = engine::check_dims<Dim>(x);
     if (why.ok() && x.dims[Dim].extent != 1) why = refusal{code::not_single, Dim, x.dims[Dim].extent};
     return engine::shaped(x, why, [](signature& s, const engine::letters& own) {
@@ -144,7 +144,7 @@ struct expand : engine::function {
     });
   }
   constexpr engine::function_value on(const tensor_value& x) const {
-    return engine::local(what(x.layout), engine::takes::everything, engine::gives::same, x);
+    return engine::local(signature_on(x.layout), engine::takes::everything, engine::gives::same, x);
   }
 };
 
@@ -153,7 +153,7 @@ template <int First, int Last>
 struct flatten : engine::function {
   static constexpr const char* name = "flatten";
   static constexpr engine::saved saves = engine::saved::view;
-  constexpr signature what(const layout& x) const {
+  constexpr signature signature_on(const layout& x) const {
     const refusal order = First <= Last ? refusal{} : refusal{code::dimension_not_there, Last, First};
     return engine::shaped(x, engine::first_of(engine::check_dims<First>(x), engine::check_dims<Last>(x), order),
                           [](signature& s, const engine::letters& own) {
@@ -166,7 +166,7 @@ struct flatten : engine::function {
                           });
   }
   constexpr engine::function_value on(const tensor_value& x) const {
-    return engine::local(what(x.layout), engine::takes::everything, engine::gives::same, x);
+    return engine::local(signature_on(x.layout), engine::takes::everything, engine::gives::same, x);
   }
 };
 
@@ -175,7 +175,7 @@ template <int Dim, index_t Inner>
 struct unflatten : engine::function {
   static constexpr const char* name = "unflatten";
   static constexpr engine::saved saves = engine::saved::view;
-  constexpr signature what(const layout& x) const {
+  constexpr signature signature_on(const layout& x) const {
     return engine::shaped(x, engine::check_dims<Dim>(x), [](signature& s, const engine::letters& own) {
       for (int d = 0; d < own.count; ++d) {
         if (d != Dim) s.result.push(own[d]);
@@ -186,7 +186,7 @@ struct unflatten : engine::function {
     });
   }
   constexpr engine::function_value on(const tensor_value& x) const {
-    return engine::local(what(x.layout), engine::takes::everything, engine::gives::same, x);
+    return engine::local(signature_on(x.layout), engine::takes::everything, engine::gives::same, x);
   }
 };
 
@@ -196,7 +196,7 @@ template <int Dim, index_t Begin, index_t End>
 struct slice : engine::function {
   static constexpr const char* name = "slice";
   static constexpr engine::saved saves = engine::saved::view;
-  constexpr signature what(const layout& x) const {
+  constexpr signature signature_on(const layout& x) const {
     refusal why = engine::check_dims<Dim>(x);
     const index_t n = why.ok() ? x.dims[Dim].extent : 0;
     const index_t end = End >= 0 || n == dynamic ? End : n + End;
@@ -207,7 +207,7 @@ struct slice : engine::function {
     });
   }
   constexpr engine::function_value on(const tensor_value& x) const {
-    return engine::local(what(x.layout), engine::takes::everything, engine::gives::same, x);
+    return engine::local(signature_on(x.layout), engine::takes::everything, engine::gives::same, x);
   }
 };
 

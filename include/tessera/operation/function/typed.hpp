@@ -11,7 +11,7 @@ namespace detail {
 template <const signature& S>
 struct constant_signature : function {
   template <class... Layouts>
-  constexpr const signature& what(const Layouts&...) const {
+  constexpr const signature& signature_on(const Layouts&...) const {
     return S;
   }
   template <class... Values>

@@ -22,7 +22,7 @@ struct change_to : nn::repartition<Q> {
   }
 };
 
-/// The door for flows: a node of the program.
+/// The entry point for flows: a node of the program.
 template <verb Verb, class Q, FlowType F>
 constexpr auto lead(const change_to<Verb, Q>&, const F& x, call_site) {
   const auto y = tessera::detail::passed_on<change_to<Verb, Q>>(x);

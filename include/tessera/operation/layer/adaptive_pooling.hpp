@@ -8,7 +8,7 @@ namespace tessera {
 namespace engine {
 
 /// The maximum of all that each output covers, of which there are so many whatever the extents are.
-struct adaptive_maximum {
+struct adaptive_max_pool_description {
   upsampling covers;
 };
 
@@ -29,8 +29,8 @@ constexpr upsampling covering(const per_dimension& sizes) {
 namespace engine {
 
 /// Plans an adaptive maximum: the windows are those of the mean (`interpolation::area`).
-constexpr layer_plan plan_of(const adaptive_maximum& what, const tensor_value& x) {
-  layer_plan p = plan_of(what.covers, x, linearity::nonlinear);
+constexpr layer_plan plan_of(const adaptive_max_pool_description& layer, const tensor_value& x) {
+  layer_plan p = plan_of(layer.covers, x, linearity::nonlinear);
   if (p.why.ok()) p.make(p.raw(), element::int64);  // where each maximum is
   return p;
 }
@@ -44,14 +44,16 @@ namespace nn {
 template <index_t... Extents>
 struct adaptive_avg_pool : described_layer<adaptive_avg_pool<Extents...>> {
   static constexpr const char* name = "adaptive_avg_pool";
-  static constexpr engine::upsampling what() { return tessera::detail::covering({Extents...}); }
+  static constexpr engine::upsampling description() { return tessera::detail::covering({Extents...}); }
 };
 
 /// The same of maxima; `with_indices` says where they lie.
 template <index_t... Extents>
 struct adaptive_max_pool : described_layer<adaptive_max_pool<Extents...>> {
   static constexpr const char* name = "adaptive_max_pool";
-  static constexpr engine::adaptive_maximum what() { return {tessera::detail::covering({Extents...})}; }
+  static constexpr engine::adaptive_max_pool_description description() {
+    return {tessera::detail::covering({Extents...})};
+  }
 };
 
 /// `adaptive_avg_pool` as a value: `adaptive_avg_pool_layer{.sizes = {4, 4}}`.
@@ -59,8 +61,8 @@ struct adaptive_avg_pool_layer {
   static constexpr const char* name = "adaptive_avg_pool";
   engine::per_dimension sizes{};
 
-  constexpr engine::upsampling what() const { return tessera::detail::covering(sizes); }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr engine::upsampling description() const { return tessera::detail::covering(sizes); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `adaptive_max_pool` as a value.
@@ -68,8 +70,8 @@ struct adaptive_max_pool_layer {
   static constexpr const char* name = "adaptive_max_pool";
   engine::per_dimension sizes{};
 
-  constexpr engine::adaptive_maximum what() const { return {tessera::detail::covering(sizes)}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr engine::adaptive_max_pool_description description() const { return {tessera::detail::covering(sizes)}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 }  // namespace nn

@@ -7,7 +7,7 @@ namespace tessera {
 namespace engine {
 
 /// Scaled dot product attention: softmax(q kᵀ / √d) v for each head.
-struct attending {
+struct attention_description {
   bool causal = false;  ///< a query sees the keys up to its own place
   refusal why = {};     ///< what does not fit in the options themselves
 };
@@ -24,10 +24,10 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   heads.dims[dims - 1].extent = 1;
   p.make(heads, bytes_of(e) < bytes_of(element::float32) ? element::float32 : e);
   const bool grouped = heads.dims[dims - 2].extent != 1;
-  p.holds = saved_tensors::saving(grouped ? 1 : 7, 0, 1);
+  p.saves = saved_tensors::saving(grouped ? 1 : 7, 0, 1);
   if (!grouped) return;
   for (int i = 0; i < 2; ++i) p.make(p.raw(), e);
-  p.holds.returning = 2;
+  p.saves.returning = 2;
 }
 
 }  // namespace detail
@@ -36,9 +36,9 @@ namespace engine {
 
 /// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e]: the result is [n…, t, g
 /// · r · e], and a cut of the heads g is one in grains. Samples and heads may be cut, alike; the sequence is whole.
-constexpr layer_plan plan_of(const attending& what, const tensor_value& q, const tensor_value& k,
+constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
                              const tensor_value& v) {
-  if (!what.why.ok()) return refused_layer(what.why);
+  if (!layer.why.ok()) return refused_layer(layer.why);
   const int batch = q.layout.dims.count - 4;
   if (batch < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
   if (is_complex(q.element) || !has_cotangent(q.element))
@@ -58,7 +58,7 @@ constexpr layer_plan plan_of(const attending& what, const tensor_value& q, const
   for (const tensor_value* x : {&q, &k, &v}) operands.push({x->layout, false});
   const inferred y = infer(s, operands);
   if (!y.why.ok()) return refused_layer(y.why);
-  if (what.causal && q.layout.dims[batch].extent != k.layout.dims[batch].extent)
+  if (layer.causal && q.layout.dims[batch].extent != k.layout.dims[batch].extent)
     return refused_layer(
         refusal{code::extents_differ, batch, q.layout.dims[batch].extent, k.layout.dims[batch].extent});
 
@@ -69,8 +69,8 @@ constexpr layer_plan plan_of(const attending& what, const tensor_value& q, const
   for (char letter : named("TH")) join.result.push(letter);
   const layer_plan joined = detail::local(y.layout, join.merged("GRE", 'H'));
   layer_plan p;
-  for (const tensor_value* x : {&q, &k, &v}) p.take(x->layout);
-  p.give(joined.output());
+  for (const tensor_value* x : {&q, &k, &v}) p.add_input(x->layout);
+  p.add_output(joined.output());
   p.why = joined.why;
   detail::hold_attention(p, y.layout, q.element);
   return p;
@@ -86,14 +86,14 @@ namespace nn {
 template <class... Options>
 struct attention : described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
-  static constexpr engine::option_set takes{engine::topic::causal};
-  static constexpr engine::attending what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::causal};
+  static constexpr engine::attention_description description() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
     return {o.causal, o.weights.why};
   }
   static constexpr bool only_here = true;  ///< a function of the serial model: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) {
-    return plan_of(what(), q, k, v);
+    return plan_of(description(), q, k, v);
   }
 };
 

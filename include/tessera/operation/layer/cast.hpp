@@ -7,19 +7,19 @@ namespace tessera {
 namespace engine {
 
 /// A change of element.
-struct casting {
+struct cast_description {
   tessera::element element = tessera::element::float32;
   refusal why = {};
 };
 
 /// Plans a change of element: no terms pass it, since a sum of rounded ones is rounded otherwise.
-constexpr layer_plan plan_of(const casting& what, const tensor_value& x) {
-  const bool fits = has_cotangent(what.element) && (!is_complex(x.element) || is_complex(what.element));
+constexpr layer_plan plan_of(const cast_description& layer, const tensor_value& x) {
+  const bool fits = has_cotangent(layer.element) && (!is_complex(x.element) || is_complex(layer.element));
   layer_plan p;
-  p.take(x.layout);
-  p.give(x.layout, what.element);
-  p.holds = what.element == x.element ? saved_tensors::viewing() : saved_tensors::saving(0);
-  p.why = first_of(what.why, fits ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(x.element)},
+  p.add_input(x.layout);
+  p.add_output(x.layout, layer.element);
+  p.saves = layer.element == x.element ? saved_tensors::viewing() : saved_tensors::saving(0);
+  p.why = first_of(layer.why, fits ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(x.element)},
                    plan_elementwise(x.layout).why);
   return p;
 }
@@ -34,7 +34,7 @@ template <class Element = void>
 struct cast : described_layer<cast<Element>> {
   static constexpr const char* name = "cast";
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
-  static constexpr engine::casting what() {
+  static constexpr engine::cast_description description() {
     return {engine::element_of<Element>, tessera::detail::check_kinds<kind::layer, kind::element, Element>()};
   }
 };

@@ -19,7 +19,7 @@ struct contraction {
   static_vector<index_t, 3> output_padding;
   static_vector<index_t, 3> output_size;  ///< transposed: the extents of the result, where they are given instead
   bool bias = true;
-  bool chosen = false;                    ///< the weight's cut is given, not the cheapest
+  bool cut_is_set = false;                ///< the weight's cut is given, not the cheapest
   static_vector<text, max_axes> cut_out;  ///< axes that cut the weight's outputs, outermost first
   static_vector<text, max_axes> cut_in;   ///< axes that cut the weight's inputs
   index_t grain_out = 1;                  ///< elements of the outputs that are never split

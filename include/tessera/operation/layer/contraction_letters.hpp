@@ -7,12 +7,12 @@ namespace tessera::detail {
 /// What a contraction does to each dimension: the signatures of its product and of the sum with its bias.
 class contraction_letters {
  public:
-  constexpr contraction_letters(const layout& x, const contraction& what, int feature)
-      : x_(x), what_(what), feature_(feature) {
+  constexpr contraction_letters(const layout& x, const contraction& layer, int feature)
+      : x_(x), layer_(layer), feature_(feature) {
     // no letter: these are as many as there are dimensions
     for (int i = 0; i < feature; ++i) in_.push(static_cast<char>(1 + i));
     in_.push('f');
-    for (int i = 0; i < what.kernels.count; ++i) in_.push(static_cast<char>('s' + i));
+    for (int i = 0; i < layer.kernels.count; ++i) in_.push(static_cast<char>('s' + i));
   }
 
   /// x[…, f, s…] w[o, f, k…] → y[…, o, s…]; with groups x[…, g, f, s…] w[g, o, f, k…] → y[…, g, o, s…]. Transposed:
@@ -22,20 +22,20 @@ class contraction_letters {
     s.kind = linearity::multilinear;
     letters x;
     letters w;
-    if (what_.groups > 1) w.push('g');
-    if (what_.by_expert()) w.push(in_[0]);
-    const bool inputs_first = what_.inputs_at() < what_.outputs_at();
+    if (layer_.groups > 1) w.push('g');
+    if (layer_.by_expert()) w.push(in_[0]);
+    const bool inputs_first = layer_.inputs_at() < layer_.outputs_at();
     w.push(inputs_first ? 'f' : 'o');
     w.push(inputs_first ? 'o' : 'f');
     for (char letter : in_) {
-      if (letter == 'f' && what_.groups > 1) {
+      if (letter == 'f' && layer_.groups > 1) {
         x.push('g');
         s.result.push('g');
       }
       x.push(letter);
       s.result.push(letter == 'f' ? 'o' : letter);
     }
-    for (int i = 0; i < what_.kernels.count; ++i) {
+    for (int i = 0; i < layer_.kernels.count; ++i) {
       const char kernel = static_cast<char>('A' + i);
       w.push(kernel);
       s.special.push(along(i, spread));
@@ -54,7 +54,7 @@ class contraction_letters {
     s.result[feature_] = 'o';
     s.operands.push(s.result);
     letters b;
-    if (what_.by_expert()) {
+    if (layer_.by_expert()) {
       b.push(in_[0]);
       b.push('e');
     }
@@ -67,15 +67,15 @@ class contraction_letters {
   // What the operation does along the dimension of a kernel.
   constexpr treated along(int i, unsigned spread) const {
     const char letter = in_[feature_ + 1 + i];
-    if (!what_.transposed) return {letter, treatment::windowed, what_.kernels[i]};
+    if (!layer_.transposed) return {letter, treatment::windowed, layer_.kernels[i]};
     const index_t n = x_.dims[feature_ + 1 + i].extent;
     if ((spread >> i & 1u) != 0)
-      return {letter, treatment::spread, {}, 0, 0, what_.outputs(i, n), what_.kernels[i].needs()};
-    return {letter, treatment::resampled, {}, 0, 0, what_.outputs(i, n), what_.needs(i)};
+      return {letter, treatment::spread, {}, 0, 0, layer_.outputs(i, n), layer_.kernels[i].needs()};
+    return {letter, treatment::resampled, {}, 0, 0, layer_.outputs(i, n), layer_.needs(i)};
   }
 
   const layout& x_;
-  const contraction& what_;
+  const contraction& layer_;
   int feature_;
   letters in_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/layer/contraction_form.hpp>
+#include <tessera/operation/layer/contraction_planner.hpp>
 #include <tessera/operation/rule/axes_by_name.hpp>
 
 namespace tessera {
@@ -24,13 +24,13 @@ constexpr index_t moved(const layer_plan& p, element e) {
 }
 
 // The way to share a contraction that moves least; `as` where what is given leaves one.
-constexpr sharing cheapest(const contraction_form& form, const contraction& what, element e, const sharing& as) {
+constexpr sharing cheapest(const contraction_planner& form, const contraction& layer, element e, const sharing& as) {
   static_vector<sharing, max_axes + 1> cuts;
-  if (what.chosen) {
+  if (layer.cut_is_set) {
     cuts.push(as);
   } else {
     const auto axes = form.feature_axes();
-    for (int gathered = axes.count; gathered >= (what.groups == 1 ? 0 : axes.count); --gathered) {
+    for (int gathered = axes.count; gathered >= (layer.groups == 1 ? 0 : axes.count); --gathered) {
       sharing s;
       for (int i = 0; i < axes.count; ++i) (i < axes.count - gathered ? s.cut_in : s.cut_out).push(axes[i]);
       cuts.push(s);
@@ -61,42 +61,42 @@ namespace engine {
 /// that cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering.
 /// So is, for each cut dimension of a transposed convolution, whether a halo of the input comes or the result's terms
 /// are added; ties go to the halo.
-constexpr layer_plan plan_of(const contraction& what, const tensor_value& in) {
+constexpr layer_plan plan_of(const contraction& layer, const tensor_value& in) {
   const layout& x = in.layout;
   layer_plan refused;
-  refused.why = what.why;
+  refused.why = layer.why;
   if (!refused.why.ok()) return refused;
-  const int feature = what.feature < 0 ? x.dims.count + what.feature : what.feature;
-  const int least = what.by_expert() ? 1 : 0;  // dimensions before the features
-  if (feature < least || feature + what.kernels.count + 1 != x.dims.count || what.kernels.count > 3) {
+  const int feature = layer.feature < 0 ? x.dims.count + layer.feature : layer.feature;
+  const int least = layer.by_expert() ? 1 : 0;  // dimensions before the features
+  if (feature < least || feature + layer.kernels.count + 1 != x.dims.count || layer.kernels.count > 3) {
     refused.why = refusal{code::layer_takes_other_dimensions,
-                          what.feature < 0 ? least + 1 : what.feature + what.kernels.count + 1, x.dims.count};
+                          layer.feature < 0 ? least + 1 : layer.feature + layer.kernels.count + 1, x.dims.count};
     return refused;
   }
   // to cut the weight: nothing is counted
-  const bool one_way = !what.transposed && (what.chosen || what.groups > 1 || x.levels(feature) == 0);
+  const bool one_way = !layer.transposed && (layer.cut_is_set || layer.groups > 1 || x.levels(feature) == 0);
   for (int d = 0; d < x.dims.count; ++d) {
-    const bool kept = one_way && d > feature && what.keeps(d - feature - 1, x.dims[d].extent);
+    const bool kept = one_way && d > feature && layer.keeps(d - feature - 1, x.dims[d].extent);
     if (d == feature && x.dims[d].extent == dynamic) refused.why = refusal{code::extent_not_static, d};
     else if (d >= feature && !kept && x.dims[d].bounds == learned) refused.why = refusal{code::lengths_not_known, d};
     if (!refused.why.ok()) return refused;
   }
-  if (what.by_expert()) refused.why = detail::check_experts(x, what.experts);
+  if (layer.by_expert()) refused.why = detail::check_experts(x, layer.experts);
   if (!refused.why.ok()) return refused;
-  if (what.out < 0) {
-    refused.why = refusal{code::extent_negative, feature, what.out};
+  if (layer.out < 0) {
+    refused.why = refusal{code::extent_negative, feature, layer.out};
     return refused;
   }
   detail::sharing shared;
-  if (what.chosen) {
+  if (layer.cut_is_set) {
     unsigned used = 0;
-    shared.cut_out = detail::found(x.mesh, what.cut_out, used, refused.why);
-    shared.cut_in = detail::found(x.mesh, what.cut_in, used, refused.why);
+    shared.cut_out = detail::found(x.mesh, layer.cut_out, used, refused.why);
+    shared.cut_in = detail::found(x.mesh, layer.cut_in, used, refused.why);
     if (!refused.why.ok()) return refused;
   }
   const layout sample = detail::of_one_sample(x, feature);
-  return detail::contraction_form(x, what).plan(
-      detail::cheapest(detail::contraction_form(sample, what), what, in.element, shared));
+  return detail::contraction_planner(x, layer).plan(
+      detail::cheapest(detail::contraction_planner(sample, layer), layer, in.element, shared));
 }
 
 }  // namespace engine

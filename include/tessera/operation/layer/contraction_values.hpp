@@ -8,23 +8,24 @@ namespace tessera {
 namespace detail {
 
 /// The element of weights, where it is not the input's.
-constexpr void store_as(auto& what, const chosen<element>& weights) {
-  what.has_element = weights.said();
-  what.element = weights.as();
-  if (weights.said()) what.why = first_of(what.why, check_gradient(weights.as()));
+constexpr void store_as(auto& layer, const setting<element>& weights) {
+  layer.has_element = weights.is_set();
+  layer.element = weights.value();
+  if (weights.is_set()) layer.why = first_of(layer.why, check_gradient(weights.value()));
 }
 
-constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in, const chosen<layout>& output,
-                      index_t grain_out, const chosen<element>& weights, bool round_terms) {
+constexpr void choose(contraction& c, const axis_names& cut_out, const axis_names& cut_in,
+                      const setting<layout>& output, index_t grain_out, const setting<element>& weights,
+                      bool round_terms) {
   store_as(c, weights);
   c.round_terms = round_terms;
   c.grain_out = grain_out;
   if (grain_out < 1) c.why = first_of(c.why, refusal{code::grain_not_positive, 0, grain_out});
   c.cut_out = cut_out.list();
   c.cut_in = cut_in.list();
-  c.chosen = !c.cut_out.empty() || !c.cut_in.empty();
-  c.has_output = output.said();
-  c.output = output.as();
+  c.cut_is_set = !c.cut_out.empty() || !c.cut_in.empty();
+  c.has_output = output.is_set();
+  c.output = output.value();
 }
 
 constexpr contraction convolution(const kernel_options& k, index_t out, index_t groups, bool bias) {
@@ -49,19 +50,19 @@ struct linear_layer {
   bool bias = true;
   engine::axis_names cut_out{};
   engine::axis_names cut_in{};
-  engine::chosen<layout> output_as{};
+  engine::setting<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
-  engine::chosen<element> weights_as{};
+  engine::setting<element> weights_as{};
   bool round_terms = false;  ///< of a half type, before they travel
 
-  constexpr engine::contraction what() const {
+  constexpr engine::contraction description() const {
     engine::contraction c;
     c.out = out;
     c.bias = bias;
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `experts` as a value: `experts_layer{.experts = 8, .out = 64}`.
@@ -72,18 +73,18 @@ struct experts_layer {
   bool bias = true;
   engine::axis_names cut_out{};
   engine::axis_names cut_in{};
-  engine::chosen<layout> output_as{};
+  engine::setting<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
-  engine::chosen<element> weights_as{};
+  engine::setting<element> weights_as{};
   bool round_terms = false;  ///< of a half type, before they travel
 
-  constexpr engine::contraction what() const {
+  constexpr engine::contraction description() const {
     engine::contraction c =
-        linear_layer{out, bias, cut_out, cut_in, output_as, grain_out, weights_as, round_terms}.what();
+        linear_layer{out, bias, cut_out, cut_in, output_as, grain_out, weights_as, round_terms}.description();
     c.divide_among(experts);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `conv` as a value: `conv_layer{.out = 6, .kernel = {3, 3}, .padding = {1}}`.
@@ -99,21 +100,21 @@ struct conv_layer {
   bool bias = true;
   engine::axis_names cut_out{};
   engine::axis_names cut_in{};
-  engine::chosen<layout> output_as{};
+  engine::setting<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
-  engine::chosen<element> weights_as{};
+  engine::setting<element> weights_as{};
   bool padding_same = false;  ///< instead of `padding`: what keeps the extents
   bool round_terms = false;   ///< of a half type, before they travel
 
-  constexpr engine::contraction what() const {
+  constexpr engine::contraction description() const {
     engine::contraction c =
         tessera::detail::convolution({kernel, stride, padding, dilation, padding_mode}, out, groups, bias);
-    if (padding_same && padding.said()) c.why = engine::first_of(c.why, refusal{code::option_given_twice, 0, 1});
+    if (padding_same && padding.is_set()) c.why = engine::first_of(c.why, refusal{code::option_given_twice, 0, 1});
     if (padding_same) c.keep_extents();
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `conv_transpose` as a value: `conv_transpose_layer{.out = 6, .kernel = {3, 3}, .stride = {2}, .output_padding =
@@ -131,25 +132,25 @@ struct conv_transpose_layer {
   bool bias = true;
   engine::axis_names cut_out{};
   engine::axis_names cut_in{};
-  engine::chosen<layout> output_as{};
+  engine::setting<layout> output_as{};
   index_t grain_out = 1;  ///< outputs that no cut splits
-  engine::chosen<element> weights_as{};
+  engine::setting<element> weights_as{};
   bool round_terms = false;  ///< of a half type, before they travel
 
-  constexpr engine::contraction what() const {
+  constexpr engine::contraction description() const {
     engine::contraction c = tessera::detail::convolution({kernel, stride, padding, dilation}, out, groups, bias);
     c.transposed = true;
-    if (output_padding.said() && output_size.said())
+    if (output_padding.is_set() && output_size.is_set())
       c.why = engine::first_of(c.why, refusal{code::option_given_twice, 0, 1});
     c.why = engine::first_of(c.why, output_padding.check(kernel.count()), output_size.check(kernel.count()));
     for (int i = 0; i < c.kernels.count && c.why.ok(); ++i) {
-      if (output_padding.said()) c.output_padding.push(output_padding[i]);
-      if (output_size.said()) c.output_size.push(output_size[i]);
+      if (output_padding.is_set()) c.output_padding.push(output_padding[i]);
+      if (output_size.is_set()) c.output_size.push(output_size[i]);
     }
     tessera::detail::choose(c, cut_out, cut_in, output_as, grain_out, weights_as, round_terms);
     return c;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 }  // namespace nn

@@ -22,17 +22,17 @@ inline constexpr kind kind_of<alpha> = kind::option;
 namespace detail {
 
 template <index_t Numerator, index_t Denominator>
-struct option<probability<Numerator, Denominator>> : option_about<topic::probability> {
+struct option<probability<Numerator, Denominator>> : option_of_kind<option_kind::probability> {
   static constexpr void apply(layer_options& o) {
     o.drop.probability = fraction(Numerator, Denominator, o.weights.why);
   }
 };
 template <>
-struct option<channelwise> : option_about<topic::channelwise> {
+struct option<channelwise> : option_of_kind<option_kind::channelwise> {
   static constexpr void apply(layer_options& o) { o.drop.channelwise = true; }
 };
 template <>
-struct option<alpha> : option_about<topic::alpha> {
+struct option<alpha> : option_of_kind<option_kind::alpha> {
   static constexpr void apply(layer_options& o) { o.drop.alpha = true; }
 };
 
@@ -47,8 +47,8 @@ struct dropout_layer {
   bool channelwise = false;
   bool alpha = false;
 
-  constexpr engine::dropping what() const { return {probability, channelwise, alpha, {}}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr engine::dropout_description description() const { return {probability, channelwise, alpha, {}}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al.
@@ -59,11 +59,11 @@ struct dropout_layer {
 template <class... Options>
 struct dropout : described_layer<dropout<Options...>> {
   static constexpr const char* name = "dropout";
-  static constexpr engine::option_set takes{engine::topic::probability, engine::topic::channelwise,
-                                            engine::topic::alpha};
-  static constexpr engine::dropping what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::probability, engine::option_kind::channelwise,
+                                              engine::option_kind::alpha};
+  static constexpr engine::dropout_description description() {
     tessera::detail::layer_options o;
-    o.drop = dropout_layer{}.what();
+    o.drop = dropout_layer{}.description();
     o = tessera::detail::read_options<Options...>(takes, o);
     o.drop.why = o.weights.why;
     return o.drop;

@@ -21,7 +21,7 @@ constexpr layout one_a_row(layout w, const axis_placement& features) {
 
 /// How often all workers look up each row, and the norms of rows that are cut. Both are numbers a row, where the
 /// gradient has `features` of them.
-constexpr void exchange_counts(layer_plan& p, const layout& indices, const layout& weight, const lookup& what) {
+constexpr void exchange_counts(layer_plan& p, const layout& indices, const layout& weight, const lookup& layer) {
   const layout rows = one_a_row(weight, {placement::invariant});
   signature s;
   s.kind = linearity::additive;
@@ -29,15 +29,15 @@ constexpr void exchange_counts(layer_plan& p, const layout& indices, const layou
   s.result = named("R");
   static_vector<operand, 4> operands = no_items<operand, 4>;
   operands.push({indices, true});
-  inferred mine = infer(s.added('R', what.rows), operands);
+  inferred mine = infer(s.added('R', layer.rows), operands);
   for (axis_placement& r : mine.layout.placements)
     if (r.kind == placement::replicate) r = {placement::invariant};
   p.why = first_of(p.why, mine.why);
   if (!p.why.ok()) return;
-  p.exchange(mine.layout, rows, element::int64, false);
-  if (!what.max_norm.said()) return;
-  const bool largest = what.norm_type == std::numeric_limits<double>::infinity();
-  p.exchange(one_a_row(weight, partial_by(largest ? combine::max : combine::sum)), rows, element::float64, false);
+  p.add_exchange(mine.layout, rows, element::int64, false);
+  if (!layer.max_norm.is_set()) return;
+  const bool largest = layer.norm_type == std::numeric_limits<double>::infinity();
+  p.add_exchange(one_a_row(weight, partial_by(largest ? combine::max : combine::sum)), rows, element::float64, false);
 }
 
 }  // namespace detail
@@ -49,8 +49,8 @@ namespace engine {
 /// Where rows are cut each worker looks up those that it has, and the results are terms of a sum. Unless it is said
 /// otherwise a result lies as the indices do, its features cut as the weight's. Where rows are counted the counts of
 /// all workers are summed, and norms of cut rows too.
-constexpr layer_plan plan_of(const lookup& what, const tensor_value& x) {
-  if (const refusal why = first_of(what.why, what.check(), check_gradient(what.element)); !why.ok())
+constexpr layer_plan plan_of(const lookup& layer, const tensor_value& x) {
+  if (const refusal why = first_of(layer.why, layer.check(), check_gradient(layer.element)); !why.ok())
     return refused_layer(why);
   if (x.element != element::int64 && x.element != element::int32)
     return refused_layer(refusal{code::indices_wanted, static_cast<int>(x.element)});
@@ -59,8 +59,8 @@ constexpr layer_plan plan_of(const lookup& what, const tensor_value& x) {
   layer_plan p = plan_elementwise(x.layout);  // a term of an index is none
   if (!p.why.ok()) return p;
   unsigned taken = 0;
-  const auto cut_out = detail::found(x.layout.mesh, what.cut_out, taken, p.why);
-  const auto cut_in = detail::found(x.layout.mesh, what.cut_in, taken, p.why);
+  const auto cut_out = detail::found(x.layout.mesh, layer.cut_out, taken, p.why);
+  const auto cut_in = detail::found(x.layout.mesh, layer.cut_in, taken, p.why);
   if (!p.why.ok()) return p;
 
   layout used = x.layout;
@@ -69,15 +69,16 @@ constexpr layer_plan plan_of(const lookup& what, const tensor_value& x) {
       if (used.placements[a].kind == placement::cut) used.set_placement(a, {});
   parameter_value weight;
   weight.name = "weight";
-  weight.used = weight_for(used, {what.rows, what.features});
+  weight.used = weight_for(used, {layer.rows, layer.features});
   for (int a : cut_in) weight.used.cut_by(0, a);
   for (int a : cut_out) weight.used.cut_by(1, a);
   weight.stored = stored_form(weight.used);
-  weight.initial = what.padding.said() ? init::with_zeros(init::normal(), what.padding_row(), what.padding_row() + 1)
-                                       : init::normal();
-  weight.frozen = what.frozen;
+  weight.initial = layer.padding.is_set()
+                       ? init::with_zeros(init::normal(), layer.padding_row(), layer.padding_row() + 1)
+                       : init::normal();
+  weight.frozen = layer.frozen;
   weight.has_element = true;
-  weight.element = what.element;
+  weight.element = layer.element;
 
   signature s;
   s.kind = linearity::multilinear;
@@ -89,8 +90,8 @@ constexpr layer_plan plan_of(const lookup& what, const tensor_value& x) {
   operands.push({used, true});
   operands.push({weight.used, false});
   const inferred raw = infer(s, operands);
-  layout given = what.output;
-  if (!what.has_output) {
+  layout given = layer.output;
+  if (!layer.has_output) {
     given = x.layout;
     given.dims.push(raw.layout.dims[features]);
     for (int a : cut_out) {
@@ -107,18 +108,18 @@ constexpr layer_plan plan_of(const lookup& what, const tensor_value& x) {
   }
   p = {};
   p.why = first_of(check(given), check_change(x.layout, used), check_change(raw.layout, given));
-  p.take(x.layout, used);
-  p.give(raw.layout, given, what.element);
+  p.add_input(x.layout, used);
+  p.add_output(raw.layout, given, layer.element);
   p.round_terms();  // all but one are zeros
-  p.own(weight);
-  p.holds = saved_tensors::saving(1);
-  if (what.counts()) detail::exchange_counts(p, used, weight.used, what);
-  if (what.by_frequency) {
-    p.holds.returning = 1;
-    p.make(used, what.element);
+  p.add_parameter(weight);
+  p.saves = saved_tensors::saving(1);
+  if (layer.counts()) detail::exchange_counts(p, used, weight.used, layer);
+  if (layer.by_frequency) {
+    p.saves.returning = 1;
+    p.make(used, layer.element);
   }
   if (weight.used.levels(0) > 0) {  // which indices are of other workers' rows
-    p.holds.returning = 1;
+    p.saves.returning = 1;
     p.make(used, x.element);
     p.make(used, element::boolean);
   }
@@ -154,11 +155,11 @@ inline constexpr kind kind_of<sparse> = kind::option;
 namespace detail {
 
 template <index_t Numerator, index_t Denominator>
-struct option<max_norm<Numerator, Denominator>> : option_about<topic::max_norm> {
+struct option<max_norm<Numerator, Denominator>> : option_of_kind<option_kind::max_norm> {
   static constexpr void apply(layer_options& o) { o.look.max_norm = fraction(Numerator, Denominator, o.weights.why); }
 };
 template <index_t Numerator, index_t Denominator>
-struct option<norm_type<Numerator, Denominator>> : option_about<topic::norm_type> {
+struct option<norm_type<Numerator, Denominator>> : option_of_kind<option_kind::norm_type> {
   static constexpr void apply(layer_options& o) {
     const bool infinite = Numerator > 0 && Denominator == 0;
     o.look.norm_type =
@@ -166,15 +167,15 @@ struct option<norm_type<Numerator, Denominator>> : option_about<topic::norm_type
   }
 };
 template <>
-struct option<scale_grad_by_freq> : option_about<topic::by_frequency> {
+struct option<scale_grad_by_freq> : option_of_kind<option_kind::by_frequency> {
   static constexpr void apply(layer_options& o) { o.look.by_frequency = true; }
 };
 template <>
-struct option<frozen> : option_about<topic::frozen> {
+struct option<frozen> : option_of_kind<option_kind::frozen> {
   static constexpr void apply(layer_options& o) { o.look.frozen = true; }
 };
 template <>
-struct option<sparse> : option_about<topic::sparse> {
+struct option<sparse> : option_of_kind<option_kind::sparse> {
   static constexpr void apply(layer_options& o) { o.look.sparse = true; }
 };
 
@@ -190,11 +191,12 @@ template <index_t Rows, index_t Features, class... Options>
 struct embedding : described_layer<embedding<Rows, Features, Options...>>,
                    tessera::detail::mesh_of_options<Options...> {
   static constexpr const char* name = "embedding";
-  static constexpr engine::option_set takes{
-      engine::topic::cut_out,     engine::topic::cut_in,   engine::topic::output,    engine::topic::weights,
-      engine::topic::padding_idx, engine::topic::max_norm, engine::topic::norm_type, engine::topic::by_frequency,
-      engine::topic::frozen,      engine::topic::sparse};
-  static constexpr engine::lookup what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::cut_out,     engine::option_kind::cut_in,
+                                              engine::option_kind::output,      engine::option_kind::weights,
+                                              engine::option_kind::padding_idx, engine::option_kind::max_norm,
+                                              engine::option_kind::norm_type,   engine::option_kind::by_frequency,
+                                              engine::option_kind::frozen,      engine::option_kind::sparse};
+  static constexpr engine::lookup description() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
     const engine::contraction& c = o.weights;
     engine::lookup l = o.look;

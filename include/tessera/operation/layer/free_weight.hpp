@@ -15,10 +15,10 @@ constexpr layer_plan plan_free_parameter(const tensor_value& at, const tensor_va
   const layout stored = stored_form(w.layout);
   layer_plan p;
   p.why = first_of(check(w.layout), check_known(stored), check(initial, stored), check_gradient(w.element));
-  p.take(at.layout);
-  p.give(w.layout, w.element);
-  p.holds = saved_tensors::saving(0);
-  p.own({"", stored, w.layout, initial, true, w.element});
+  p.add_input(at.layout);
+  p.add_output(w.layout, w.element);
+  p.saves = saved_tensors::saving(0);
+  p.add_parameter({"", stored, w.layout, initial, true, w.element});
   return p;
 }
 
@@ -30,10 +30,10 @@ constexpr layer_plan plan_free_buffer(const tensor_value& at, const tensor_value
   const layout stored = stored_form(w.layout);
   layer_plan p;
   p.why = first_of(check(w.layout), check_known(stored), check(initial, stored));
-  p.take(at.layout);
-  p.give(stored, w.layout, w.element);
-  p.holds = saved_tensors::saving(0);
-  p.keep({"", stored, initial, w.element});
+  p.add_input(at.layout);
+  p.add_output(stored, w.layout, w.element);
+  p.saves = saved_tensors::saving(0);
+  p.add_buffer({"", stored, initial, w.element});
   return p;
 }
 
@@ -70,7 +70,7 @@ namespace nn {
 template <class T, class Begins = void>
 struct weight : layer<weight<T, Begins>>, tessera::detail::mesh_of_tensor<T> {
   static constexpr const char* name = "weight";
-  static constexpr engine::free_parameter what() { return {}; }
+  static constexpr engine::free_parameter description() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) {
     return tessera::detail::plan_free<T, Begins, engine::plan_free_parameter>(x);
   }
@@ -81,7 +81,7 @@ struct weight : layer<weight<T, Begins>>, tessera::detail::mesh_of_tensor<T> {
 template <class T, class Begins = void>
 struct constant : layer<constant<T, Begins>>, tessera::detail::mesh_of_tensor<T> {
   static constexpr const char* name = "constant";
-  static constexpr engine::free_buffer what() { return {}; }
+  static constexpr engine::free_buffer description() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) {
     return tessera::detail::plan_free<T, Begins, engine::plan_free_buffer>(x);
   }

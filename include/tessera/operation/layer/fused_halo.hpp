@@ -54,9 +54,9 @@ constexpr layer_plan plan_fused_halo(const layout& x, const static_vector<halo_s
     }
     out.dims[d].hold(w, extents[extents.count - 1], keep);
   }
-  p.take(x);
-  p.give(x, out);
-  p.holds = saved_tensors::viewing();
+  p.add_input(x);
+  p.add_output(x, out);
+  p.saves = saved_tensors::viewing();
   p.why = check_change(x, out);
   return p;
 }
@@ -65,29 +65,29 @@ constexpr layer_plan plan_fused_halo(const layout& x, const static_vector<halo_s
 
 namespace detail {
 
-constexpr halo_step step_of(const rectifying&) {
+constexpr halo_step step_of(const relu_description&) {
   halo_step s;
   s.fits = true;
   return s;
 }
-constexpr halo_step step_of(const pooling& what) {
-  halo_step s = step_of(rectifying{});
+constexpr halo_step step_of(const pooling& layer) {
+  halo_step s = step_of(relu_description{});
   s.first = 2;
-  s.windows = what;
+  s.windows = layer;
   return s;
 }
-constexpr halo_step step_of(const contraction& what) {
+constexpr halo_step step_of(const contraction& layer) {
   halo_step s;
-  s.first = what.feature + 1;
-  s.windows.kernels = what.kernels;
-  s.fits = what.feature >= 0 && !what.transposed;
+  s.first = layer.feature + 1;
+  s.windows.kernels = layer.kernels;
+  s.fits = layer.feature >= 0 && !layer.transposed;
   return s;
 }
 
 template <class L>
 constexpr halo_step halo_step_of() {
-  if constexpr (requires { L::elementwise; }) return step_of(rectifying{});
-  else if constexpr (requires { step_of(L::what()); }) return step_of(L::what());
+  if constexpr (requires { L::elementwise; }) return step_of(relu_description{});
+  else if constexpr (requires { step_of(L::description()); }) return step_of(L::description());
   else return halo_step{};
 }
 
@@ -95,7 +95,7 @@ constexpr halo_step halo_step_of() {
 template <class... Layers>
 struct shared_halo {
   static constexpr const char* name = "halo";
-  static constexpr moving what() { return {}; }
+  static constexpr repartition_description description() { return {}; }
   static constexpr bool only_here = true;
   static constexpr layer_plan plan(const tensor_value& x) {
     static_vector<halo_step, 16> steps;

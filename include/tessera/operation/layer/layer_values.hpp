@@ -29,7 +29,7 @@ struct max_pool_layer {
   engine::per_dimension dilation{};
   bool ceil_mode = false;
 
-  constexpr engine::pooling what() const {
+  constexpr engine::pooling description() const {
     const engine::kernel_options k{kernel, stride, padding, dilation, {}, true};
     engine::pooling p;
     p.ceil_mode = ceil_mode;
@@ -37,7 +37,7 @@ struct max_pool_layer {
     if (p.why.ok()) p.kernels = k.list();
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `avg_pool` as a value.
@@ -51,15 +51,15 @@ struct avg_pool_layer {
   bool counts_padding = true;
   index_t divisor = 0;  ///< 0: what the window holds
 
-  constexpr engine::pooling what() const {
-    engine::pooling p = max_pool_layer{kernel, stride, padding, dilation, ceil_mode}.what();
-    p.what = engine::pooling::kind::average;
+  constexpr engine::pooling description() const {
+    engine::pooling p = max_pool_layer{kernel, stride, padding, dilation, ceil_mode}.description();
+    p.is = engine::pooling::kind::average;
     p.counts_padding = counts_padding;
     p.divisor = divisor;
     if (divisor < 0) p.why = engine::first_of(p.why, refusal{code::divisor_not_positive, divisor});
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `upsample` as a value: `upsample_layer{.factors = {1.5, 2}, .mode = interpolation::linear}`, or with `.sizes`.
@@ -71,12 +71,12 @@ struct upsample_layer {
   bool align_corners = false;
   bool antialias = false;
 
-  constexpr engine::upsampling what() const {
+  constexpr engine::upsampling description() const {
     engine::upsampling u;
     u.mode = mode;
     u.align_corners = align_corners;
     if (antialias) u.why = refusal{code::antialias_not_there};
-    if (factors.said() && sizes.said()) u.why = engine::first_of(u.why, refusal{code::option_given_twice, 0, 1});
+    if (factors.is_set() && sizes.is_set()) u.why = engine::first_of(u.why, refusal{code::option_given_twice, 0, 1});
     for (int count : {factors.count(), sizes.count()})
       if (count > u.sizes.capacity) u.why = engine::first_of(u.why, refusal{code::wrong_kernel, count});
     if (!u.why.ok()) return u;
@@ -84,7 +84,7 @@ struct upsample_layer {
     for (int i = 0; i < sizes.count(); ++i) u.sizes.push(sizes[i]);
     return u;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `pad` as a value: widths before and after each of the last dimensions, in order.
@@ -93,15 +93,15 @@ struct pad_layer {
   engine::per_dimension widths{};
   engine::boundaries padding_mode{};
 
-  constexpr engine::widening what() const {
-    engine::widening w;
+  constexpr engine::pad_description description() const {
+    engine::pad_description w;
     if (widths.count() % 2 != 0) w.why = refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()};
     w.why = engine::first_of(w.why, padding_mode.check(widths.count() / 2));
     for (int i = 0; i + 1 < widths.count() && w.why.ok(); i += 2)
       w.widths.push(engine::widened(widths[i], widths[i + 1], padding_mode.at(i / 2)));
     return w;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `slice` as a value; an end below 0 counts from the far end.
@@ -111,8 +111,8 @@ struct slice_layer {
   index_t begin = 0;
   index_t end = 0;
 
-  constexpr engine::slicing what() const { return {dimension, begin, end}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr engine::slice_description description() const { return {dimension, begin, end}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `repartition` as a value: the partition of a layout, whatever its extents.
@@ -121,7 +121,7 @@ struct repartition_layer {
   static constexpr bool only_here = true;
   tessera::layout to{};
 
-  constexpr engine::moving what() const { return {}; }
+  constexpr engine::repartition_description description() const { return {}; }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_repartition(x.layout, to); }
 };
 
@@ -131,7 +131,7 @@ struct weight_layer {
   tensor_value is{};
   initial_value initial{};
 
-  constexpr engine::free_parameter what() const { return {}; }
+  constexpr engine::free_parameter description() const { return {}; }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_free_parameter(x, is, initial); }
 };
 
@@ -141,7 +141,7 @@ struct constant_layer {
   tensor_value is{};
   initial_value initial{};
 
-  constexpr engine::free_buffer what() const { return {}; }
+  constexpr engine::free_buffer description() const { return {}; }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_free_buffer(x, is, initial); }
 };
 
@@ -153,20 +153,21 @@ struct embedding_layer {
   element weights_as = element::float32;
   engine::axis_names cut_out{};
   engine::axis_names cut_in{};
-  engine::chosen<layout> output_as{};
-  engine::chosen<index_t> padding_idx{};
-  engine::chosen<double> max_norm{};
+  engine::setting<layout> output_as{};
+  engine::setting<index_t> padding_idx{};
+  engine::setting<double> max_norm{};
   double norm_type = 2;
   bool scale_grad_by_freq = false;
   bool frozen = false;
   bool sparse = false;
 
-  constexpr engine::lookup what() const {
-    return {rows,           features,    weights_as, cut_out.list(), cut_in.list(),      output_as.said(),
-            output_as.as(), padding_idx, max_norm,   norm_type,      scale_grad_by_freq, frozen,
+  constexpr engine::lookup description() const {
+    return {rows,          features,           weights_as,         cut_out.list(),
+            cut_in.list(), output_as.is_set(), output_as.value(),  padding_idx,
+            max_norm,      norm_type,          scale_grad_by_freq, frozen,
             sparse};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `heads` as a value.
@@ -178,16 +179,16 @@ struct heads_layer {
   index_t features = 0;
   bool bias = true;
   engine::axis_names cut_out{};
-  engine::chosen<element> weights_as{};
+  engine::setting<element> weights_as{};
 
-  constexpr engine::projection what() const {
+  constexpr engine::projection description() const {
     engine::projection p = tessera::detail::heads_of(heads, key_heads, features);
     p.bias = bias;
     p.cut_out = cut_out.list();
     tessera::detail::store_as(p, weights_as);
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `gated` as a value.
@@ -197,16 +198,16 @@ struct gated_layer {
   index_t out = 0;
   bool bias = true;
   engine::axis_names cut_out{};
-  engine::chosen<element> weights_as{};
+  engine::setting<element> weights_as{};
 
-  constexpr engine::projection what() const {
+  constexpr engine::projection description() const {
     engine::projection p = tessera::detail::gate_of(out);
     p.bias = bias;
     p.cut_out = cut_out.list();
     tessera::detail::store_as(p, weights_as);
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `gated_experts` as a value.
@@ -217,16 +218,16 @@ struct gated_experts_layer {
   index_t out = 0;
   bool bias = true;
   engine::axis_names cut_out{};
-  engine::chosen<element> weights_as{};
+  engine::setting<element> weights_as{};
 
-  constexpr engine::projection what() const {
+  constexpr engine::projection description() const {
     engine::projection p = tessera::detail::gate_of_each(experts, out);
     p.bias = bias;
     p.cut_out = cut_out.list();
     tessera::detail::store_as(p, weights_as);
     return p;
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `cast` as a value.
@@ -235,8 +236,8 @@ struct cast_layer {
   static constexpr bool only_here = true;
   element to = element::float32;
 
-  constexpr engine::casting what() const { return {to}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr engine::cast_description description() const { return {to}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 }  // namespace nn

@@ -8,7 +8,7 @@ namespace tessera {
 
 /// A layer says what it is by one function of its operands' values: plan(tensor_value, …) → layer_plan. One whose
 /// results lie on another mesh than its first operand names that `mesh_type`. What it computes on a worker is its
-/// `forward(call)`, or that of the family whose value `what()` is (docs/adding-operations.md).
+/// `forward(call)`, or that of the family whose value `description()` is (docs/adding-operations.md).
 template <class L>
 concept Layer = kind_of<L> == kind::layer;
 
@@ -21,9 +21,10 @@ namespace nn {
 template <index_t Out, class... Options>
 struct linear : described_layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
-  static constexpr engine::option_set takes{engine::topic::cut_out, engine::topic::cut_in,  engine::topic::output,
-                                            engine::topic::bias,    engine::topic::weights, engine::topic::terms};
-  static constexpr engine::contraction what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::cut_out, engine::option_kind::cut_in,
+                                              engine::option_kind::output,  engine::option_kind::bias,
+                                              engine::option_kind::weights, engine::option_kind::terms};
+  static constexpr engine::contraction description() {
     engine::contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
     return c;
@@ -38,8 +39,8 @@ struct linear : described_layer<linear<Out, Options...>>, detail::mesh_of_option
 template <index_t Experts, index_t Out, class... Options>
 struct experts : described_layer<experts<Experts, Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "experts";
-  static constexpr engine::option_set takes = linear<Out>::takes;
-  static constexpr engine::contraction what() {
+  static constexpr engine::option_kinds takes = linear<Out>::takes;
+  static constexpr engine::contraction description() {
     engine::contraction c = detail::read_options<Options...>(takes).weights;
     c.out = Out;
     c.divide_among(Experts);
@@ -54,12 +55,13 @@ struct experts : described_layer<experts<Experts, Out, Options...>>, detail::mes
 template <index_t Out, class... Options>
 struct conv : described_layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
-  static constexpr engine::option_set takes{
-      engine::topic::kernel,       engine::topic::stride,   engine::topic::padding, engine::topic::padding_rule,
-      engine::topic::padding_mode, engine::topic::dilation, engine::topic::groups,  engine::topic::cut_out,
-      engine::topic::cut_in,       engine::topic::output,   engine::topic::bias,    engine::topic::weights,
-      engine::topic::terms};
-  static constexpr engine::contraction what() { return detail::read_convolution<Options...>(takes, Out); }
+  static constexpr engine::option_kinds takes{
+      engine::option_kind::kernel,       engine::option_kind::stride,       engine::option_kind::padding,
+      engine::option_kind::padding_rule, engine::option_kind::padding_mode, engine::option_kind::dilation,
+      engine::option_kind::groups,       engine::option_kind::cut_out,      engine::option_kind::cut_in,
+      engine::option_kind::output,       engine::option_kind::bias,         engine::option_kind::weights,
+      engine::option_kind::terms};
+  static constexpr engine::contraction description() { return detail::read_convolution<Options...>(takes, Out); }
 };
 
 /// The transpose of a convolution: y[n, o, stride·i + dilation·k − padding] = b[o] + Σ x[n, i, …] w[i, o, k]; of n
@@ -70,11 +72,12 @@ struct conv : described_layer<conv<Out, Options...>>, detail::mesh_of_options<Op
 template <index_t Out, class... Options>
 struct conv_transpose : described_layer<conv_transpose<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv_transpose";
-  static constexpr engine::option_set takes{
-      engine::topic::kernel,   engine::topic::stride, engine::topic::padding, engine::topic::output_padding,
-      engine::topic::dilation, engine::topic::groups, engine::topic::cut_out, engine::topic::cut_in,
-      engine::topic::output,   engine::topic::bias,   engine::topic::weights, engine::topic::terms};
-  static constexpr engine::contraction what() {
+  static constexpr engine::option_kinds takes{
+      engine::option_kind::kernel,         engine::option_kind::stride,   engine::option_kind::padding,
+      engine::option_kind::output_padding, engine::option_kind::dilation, engine::option_kind::groups,
+      engine::option_kind::cut_out,        engine::option_kind::cut_in,   engine::option_kind::output,
+      engine::option_kind::bias,           engine::option_kind::weights,  engine::option_kind::terms};
+  static constexpr engine::contraction description() {
     engine::contraction c = detail::read_convolution<Options...>(takes, Out);
     c.transposed = true;
     return c;
@@ -87,9 +90,10 @@ struct conv_transpose : described_layer<conv_transpose<Out, Options...>>, detail
 template <class... Options>
 struct max_pool : described_layer<max_pool<Options...>> {
   static constexpr const char* name = "max_pool";
-  static constexpr engine::option_set takes{engine::topic::kernel, engine::topic::stride, engine::topic::padding,
-                                            engine::topic::dilation, engine::topic::ceil_mode};
-  static constexpr engine::pooling what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::kernel, engine::option_kind::stride,
+                                              engine::option_kind::padding, engine::option_kind::dilation,
+                                              engine::option_kind::ceil_mode};
+  static constexpr engine::pooling description() {
     return detail::read_pooling<Options...>(takes, engine::pooling::kind::max);
   }
 };
@@ -100,10 +104,11 @@ struct max_pool : described_layer<max_pool<Options...>> {
 template <class... Options>
 struct avg_pool : described_layer<avg_pool<Options...>> {
   static constexpr const char* name = "avg_pool";
-  static constexpr engine::option_set takes{
-      engine::topic::kernel,    engine::topic::stride,          engine::topic::padding, engine::topic::dilation,
-      engine::topic::ceil_mode, engine::topic::exclude_padding, engine::topic::divisor};
-  static constexpr engine::pooling what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::kernel,    engine::option_kind::stride,
+                                              engine::option_kind::padding,   engine::option_kind::dilation,
+                                              engine::option_kind::ceil_mode, engine::option_kind::exclude_padding,
+                                              engine::option_kind::divisor};
+  static constexpr engine::pooling description() {
     return detail::read_pooling<Options...>(takes, engine::pooling::kind::average);
   }
 };
@@ -111,7 +116,7 @@ struct avg_pool : described_layer<avg_pool<Options...>> {
 /// The mean over all dimensions behind the first two, of one element each then: where they are cut only sums move.
 struct global_avg_pool : described_layer<global_avg_pool> {
   static constexpr const char* name = "global_avg_pool";
-  static constexpr engine::averaging what() { return {}; }
+  static constexpr engine::global_avg_pool_description description() { return {}; }
 };
 
 /// The dimensions behind the first two made larger or smaller, each output of the inputs around its place
@@ -122,14 +127,15 @@ struct global_avg_pool : described_layer<global_avg_pool> {
 template <class... Options>
 struct upsample : described_layer<upsample<Options...>> {
   static constexpr const char* name = "upsample";
-  static constexpr engine::option_set all{engine::topic::factor, engine::topic::divisor, engine::topic::interpolation,
-                                          engine::topic::corners, engine::topic::antialias};
+  static constexpr engine::option_kinds all{engine::option_kind::factor, engine::option_kind::divisor,
+                                            engine::option_kind::interpolation, engine::option_kind::corners,
+                                            engine::option_kind::antialias};
   static constexpr bool to_sizes = !detail::read_options<Options...>(all).up.sizes.empty();
-  static constexpr engine::option_set takes =
-      to_sizes ? engine::option_set{engine::topic::factor, engine::topic::interpolation, engine::topic::corners,
-                                    engine::topic::antialias}
+  static constexpr engine::option_kinds takes =
+      to_sizes ? engine::option_kinds{engine::option_kind::factor, engine::option_kind::interpolation,
+                                      engine::option_kind::corners, engine::option_kind::antialias}
                : all;
-  static constexpr engine::upsampling what() {
+  static constexpr engine::upsampling description() {
     detail::layer_options o = detail::read_options<Options...>(takes);
     if (o.pool.divisor > 1)
       for (double& f : o.up.factors) f /= static_cast<double>(o.pool.divisor);
@@ -153,7 +159,7 @@ struct pad {
 template <index_t... Widths, class... Options>
 struct pad<padding_at<Widths...>, Options...> : described_layer<pad<padding_at<Widths...>, Options...>> {
   static constexpr const char* name = "pad";
-  static constexpr engine::option_set takes{engine::topic::padding_mode};
+  static constexpr engine::option_kinds takes{engine::option_kind::padding_mode};
   static constexpr detail::layer_options options() {
     constexpr int count = sizeof...(Widths);
     detail::layer_options o;
@@ -165,7 +171,7 @@ struct pad<padding_at<Widths...>, Options...> : described_layer<pad<padding_at<W
     for (int i = 0; i < count; i += 2) o.kernels.push(engine::widened(all[i], all[i + 1]));
     return detail::read_options<Options...>(takes, o);
   }
-  static constexpr engine::widening what() {
+  static constexpr engine::pad_description description() {
     const detail::layer_options o = options();
     return {o.kernels, o.weights.why};
   }
@@ -175,26 +181,26 @@ struct pad<padding_at<Widths...>, Options...> : described_layer<pad<padding_at<W
 template <int Dimension, index_t Begin, index_t End>
 struct slice : described_layer<slice<Dimension, Begin, End>> {
   static constexpr const char* name = "slice";
-  static constexpr engine::slicing what() { return {Dimension, Begin, End}; }
+  static constexpr engine::slice_description description() { return {Dimension, Begin, End}; }
 };
 
 /// max(x, 0).
 struct relu : described_layer<relu> {
   static constexpr const char* name = "relu";
-  static constexpr engine::rectifying what() { return {}; }
+  static constexpr engine::relu_description description() { return {}; }
 };
 
 /// Joins all dimensions behind the first: [n, c, h, w] → [n, c·h·w]; a cut of c becomes a cut in grains of h·w.
 struct flatten : described_layer<flatten> {
   static constexpr const char* name = "flatten";
-  static constexpr engine::flattening what() { return {}; }
+  static constexpr engine::flatten_description description() { return {}; }
 };
 
 /// Changes the partition: what is not yet here is moved.
 template <class Partition = void>
 struct repartition : layer<repartition<Partition>>, detail::mesh_of_options<output_as<Partition>> {
   static constexpr const char* name = "repartition";
-  static constexpr engine::moving what() { return {}; }
+  static constexpr engine::repartition_description description() { return {}; }
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& x) {
     if constexpr (PartitionType<Partition>) {

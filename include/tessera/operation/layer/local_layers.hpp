@@ -9,12 +9,12 @@ namespace tessera {
 namespace detail {
 
 // The plan of a local operation on one operand, which comes as it is used unless said.
-constexpr layer_plan local(const layout& used, const signature& what, const layout& given) {
+constexpr layer_plan local(const layout& used, const signature& op, const layout& given) {
   static_vector<operand, 4> one = no_items<operand, 4>;
   one.push({used, false});
-  return one_operation(given, used, what, one);
+  return one_operation(given, used, op, one);
 }
-constexpr layer_plan local(const layout& x, const signature& what) { return local(x, what, x); }
+constexpr layer_plan local(const layout& x, const signature& op) { return local(x, op, x); }
 
 }  // namespace detail
 
@@ -34,7 +34,7 @@ struct pooling {
   enum class kind : signed char { max, average };
 
   static_vector<sliding, 8> kernels;
-  kind what = kind::max;
+  kind is = kind::max;
   bool ceil_mode = false;      ///< a last window that only begins inside the tensor or its padding counts too
   bool counts_padding = true;  ///< average: padding counts into the divisor, as far as it was asked for
   index_t divisor = 0;         ///< average: the divisor, where it is given
@@ -53,45 +53,45 @@ struct pooling {
 };
 
 /// Plans a pooling over the dimensions behind the first two: pool ∘ (blocks → haloed).
-constexpr layer_plan plan_pooling(const layout& x, const pooling& what) {
+constexpr layer_plan plan_pooling(const layout& x, const pooling& layer) {
   layer_plan p;
-  const int count = what.kernels.count;
-  if (p.why = what.why; !p.why.ok()) return p;
+  const int count = layer.kernels.count;
+  if (p.why = layer.why; !p.why.ok()) return p;
   if (x.dims.count != count + 2 || count < 1 || count > 3) {
     p.why = refusal{code::layer_takes_other_dimensions, count + 2, x.dims.count};
     return p;
   }
   static_vector<sliding, 8> kernels;
   for (int i = 0; i < count; ++i) {
-    const sliding& s = what.kernels[i];
+    const sliding& s = layer.kernels[i];
     if (p.why = s.check(2 + i, dynamic); !p.why.ok()) return p;
     if (2 * s.before > s.reach() || 2 * s.after > s.reach()) {
       p.why = refusal{code::padding_wider_than_half_kernel, 2 + i, detail::larger(s.before, s.after), s.kernel};
       return p;
     }
-    kernels.push(what.over(i, x.dims[2 + i].extent));
+    kernels.push(layer.over(i, x.dims[2 + i].extent));
   }
   layout used = x;
   if (p.why = detail::hold_windows(used, 2, kernels.items, count); !p.why.ok()) return p;
   signature s;
-  s.kind = what.what == pooling::kind::max ? linearity::nonlinear : linearity::additive;
+  s.kind = layer.is == pooling::kind::max ? linearity::nonlinear : linearity::additive;
   s.operands.push(letters_of(x.dims.count));
   s.result = s.operands[0];
   for (int i = 0; i < count; ++i) s.special.push({s.result[2 + i], treatment::windowed, kernels[i], 0});
   p = detail::local(used, s, x);
-  p.holds = saved_tensors::saving(1);
-  p.holds.windows = kernels;
-  p.holds.pads = own_padding::half;
-  if (what.what == pooling::kind::max) p.make(p.raw(), element::int64);  // where each maximum is
-  else p.holds.scratch = p.holds.returning = 1;
+  p.saves = saved_tensors::saving(1);
+  p.saves.windows = kernels;
+  p.saves.pads = builtin_padding::half;
+  if (layer.is == pooling::kind::max) p.make(p.raw(), element::int64);  // where each maximum is
+  else p.saves.scratch = p.saves.returning = 1;
   return p;
 }
 
 /// The same of numbers that have an order, as a maximum needs, or a mean, as integers have not.
-constexpr layer_plan plan_of(const pooling& what, const tensor_value& x) {
+constexpr layer_plan plan_of(const pooling& layer, const tensor_value& x) {
   using functions::engine::takes;
-  layer_plan p = plan_pooling(x.layout, what);
-  const bool average = what.what == pooling::kind::average;
+  layer_plan p = plan_pooling(x.layout, layer);
+  const bool average = layer.is == pooling::kind::average;
   if (average && !has_cotangent(x.element))
     p.why = first_of(p.why, refusal{code::mean_of_integers, static_cast<int>(x.element)});
   p.why = first_of(p.why, functions::engine::check_takes(average ? takes::reals : takes::ordered, x.element));
@@ -99,11 +99,11 @@ constexpr layer_plan plan_of(const pooling& what, const tensor_value& x) {
 }
 
 /// The mean over all dimensions behind the first two.
-struct averaging {};
+struct global_avg_pool_description {};
 
 /// Plans it, each of these dimensions of one element then: where they are cut workers have terms of the mean, which are
 /// summed.
-constexpr layer_plan plan_of(const averaging&, const tensor_value& x) {
+constexpr layer_plan plan_of(const global_avg_pool_description&, const tensor_value& x) {
   const int dims = x.layout.dims.count;
   if (dims < 3) return refused_layer(refusal{code::layer_takes_other_dimensions, 3, dims});
   if (!has_cotangent(x.element)) return refused_layer(refusal{code::mean_of_integers, static_cast<int>(x.element)});
@@ -123,18 +123,18 @@ constexpr layer_plan plan_of(const averaging&, const tensor_value& x) {
       whole.placements[a] = {};
   layer_plan p;
   p.why = terms.why;
-  p.take(x.layout);
-  p.give(terms.layout, whole);
-  p.holds = saved_tensors::saving(0);
-  p.holds.scratch = 1;
+  p.add_input(x.layout);
+  p.add_output(terms.layout, whole);
+  p.saves = saved_tensors::saving(0);
+  p.saves.scratch = 1;
   return p;
 }
 
 /// Plans an upsampling: interpolation ∘ (blocks → what the outputs' parts need).
-constexpr layer_plan plan_of(const upsampling& what, const tensor_value& in, linearity kind = linearity::additive) {
+constexpr layer_plan plan_of(const upsampling& layer, const tensor_value& in, linearity kind = linearity::additive) {
   const layout& x = in.layout;
-  const int count = what.count();
-  if (const refusal r = what.check(); !r.ok()) return refused_layer(r);
+  const int count = layer.count();
+  if (const refusal r = layer.check(); !r.ok()) return refused_layer(r);
   if (count < 1 || x.dims.count != count + 2)
     return refused_layer(refusal{code::layer_takes_other_dimensions, count + 2, x.dims.count});
   if (!has_cotangent(in.element) || is_complex(in.element))
@@ -147,15 +147,15 @@ constexpr layer_plan plan_of(const upsampling& what, const tensor_value& in, lin
   for (int i = 0; i < count; ++i) {
     const int d = 2 + i;
     const index_t n = x.dims[d].extent;
-    if (const refusal r = what.check(i, n); !r.ok()) return refused_layer(r);
-    const resampling made = what.over(i, n);
-    const index_t m = what.outputs(i, n);
-    if (const refusal r = detail::hold_window(used, d, made.reads(), m, what.keeps(i)); !r.ok())
+    if (const refusal r = layer.check(i, n); !r.ok()) return refused_layer(r);
+    const resampling made = layer.over(i, n);
+    const index_t m = layer.outputs(i, n);
+    if (const refusal r = detail::hold_window(used, d, made.reads(), m, layer.keeps(i)); !r.ok())
       return refused_layer(r);
     s.special.push({s.result[d], treatment::resampled, {}, 0, 0, m, made.reads()});
   }
   layer_plan p = detail::local(used, s, x);
-  p.holds = saved_tensors::saving(0);
+  p.saves = saved_tensors::saving(0);
   return p;
 }
 
@@ -167,20 +167,20 @@ constexpr sliding widened(index_t before, index_t after, boundary edge = boundar
 }
 
 /// A padding or slicing of the last dimensions.
-struct widening {
+struct pad_description {
   static_vector<sliding, 8> widths;
   refusal why;  ///< what does not fit in the options themselves
 };
 
 /// The elements [begin, end) of one dimension; an end below 0 counts from the far end.
-struct slicing {
+struct slice_description {
   int dimension = 0;
   index_t begin = 0;
   index_t end = 0;
 
   /// The same of a tensor that has the dimension: nothing around what is kept of it and of those behind.
-  constexpr widening of(const layout& x) const {
-    widening all;
+  constexpr pad_description of(const layout& x) const {
+    pad_description all;
     for (int d = dimension; d < x.dims.count; ++d) {
       const index_t n = x.dims[d].extent;
       if (d > dimension) all.widths.push(widened(0, 0));
@@ -191,16 +191,16 @@ struct slicing {
 };
 
 /// Layers without numbers: max(x, 0), all dimensions behind the first as one, and a change of layout.
-struct rectifying {};
-struct flattening {};
-struct moving {};
+struct relu_description {};
+struct flatten_description {};
+struct repartition_description {};
 
 /// Plans a padding or slicing of the last dimensions: what is kept of other workers' parts is moved, the rest filled in
 /// here.
-constexpr layer_plan plan_of(const widening& what, const tensor_value& in) {
-  if (!what.why.ok()) return refused_layer(what.why);
+constexpr layer_plan plan_of(const pad_description& layer, const tensor_value& in) {
+  if (!layer.why.ok()) return refused_layer(layer.why);
   const layout& x = in.layout;
-  const static_vector<sliding, 8>& widths = what.widths;
+  const static_vector<sliding, 8>& widths = layer.widths;
   layer_plan p;
   const int first = x.dims.count - widths.count;
   if (first < 0) {
@@ -215,36 +215,37 @@ constexpr layer_plan plan_of(const widening& what, const tensor_value& in) {
   s.result = s.operands[0];
   for (int i = 0; i < widths.count; ++i) s.special.push({s.result[first + i], treatment::windowed, widths[i], 0});
   p = detail::local(used, s, x);
-  p.holds = saved_tensors::saving(0);
-  p.holds.windows = widths;
+  p.saves = saved_tensors::saving(0);
+  p.saves.windows = widths;
   if (p.why.ok()) p.why = check_change(x, used);
   return p;
 }
 
 /// Plans a slice.
-constexpr layer_plan plan_of(const slicing& what, const tensor_value& in) {
+constexpr layer_plan plan_of(const slice_description& layer, const tensor_value& in) {
   const layout& x = in.layout;
   const int dims = x.dims.count;
-  if (what.dimension < 0 || what.dimension >= dims)
-    return refused_layer(refusal{code::dimension_not_there, what.dimension, dims});
-  if (dims - what.dimension > 8) return refused_layer(refusal{code::list_full, 8});
-  const index_t n = x.dims[what.dimension].extent;
-  const index_t end = what.end >= 0 || n == dynamic ? what.end : n + what.end;
-  const bool inside = n == dynamic ? what.end < 0 || what.begin <= what.end : what.begin <= end && end <= n;
-  if (what.begin < 0 || !inside) return refused_layer(refusal{code::range_outside, what.dimension, n, what.begin, end});
-  return plan_of(what.of(x), in);
+  if (layer.dimension < 0 || layer.dimension >= dims)
+    return refused_layer(refusal{code::dimension_not_there, layer.dimension, dims});
+  if (dims - layer.dimension > 8) return refused_layer(refusal{code::list_full, 8});
+  const index_t n = x.dims[layer.dimension].extent;
+  const index_t end = layer.end >= 0 || n == dynamic ? layer.end : n + layer.end;
+  const bool inside = n == dynamic ? layer.end < 0 || layer.begin <= layer.end : layer.begin <= end && end <= n;
+  if (layer.begin < 0 || !inside)
+    return refused_layer(refusal{code::range_outside, layer.dimension, n, layer.begin, end});
+  return plan_of(layer.of(x), in);
 }
 
 /// Plans max(x, 0), of numbers that have an order.
-constexpr layer_plan plan_of(const rectifying&, const tensor_value& x) {
+constexpr layer_plan plan_of(const relu_description&, const tensor_value& x) {
   layer_plan p = plan_elementwise(x.layout);
-  p.holds = saved_tensors::saving(0, 0, 1);
+  p.saves = saved_tensors::saving(0, 0, 1);
   p.why = first_of(p.why, functions::engine::check_takes(functions::engine::takes::ordered, x.element));
   return p;
 }
 
 /// Plans the joining of all dimensions behind the first; a cut of the outermost of them becomes a cut in grains.
-constexpr layer_plan plan_of(const flattening&, const tensor_value& in) {
+constexpr layer_plan plan_of(const flatten_description&, const tensor_value& in) {
   const layout& x = in.layout;
   layer_plan p;
   if (x.dims.count < 2) {
@@ -257,14 +258,14 @@ constexpr layer_plan plan_of(const flattening&, const tensor_value& in) {
   s.result = named("az");
   for (int d = 1; d < x.dims.count; ++d) s.special.push({s.operands[0][d], treatment::merged, {}, 'z'});
   p = detail::local(x, s);
-  p.holds = saved_tensors::viewing();
+  p.saves = saved_tensors::viewing();
   return p;
 }
 
 /// Plans a change of partition; `to` names covers and placements, the extents are the input's.
 constexpr layer_plan plan_repartition(const layout& x, layout to) {
   layer_plan p;
-  p.take(x);
+  p.add_input(x);
   if (to.dims.count != x.dims.count) {
     p.why = refusal{code::wrong_number_of_dimensions, to.dims.count, x.dims.count};
     return p;
@@ -273,8 +274,8 @@ constexpr layer_plan plan_repartition(const layout& x, layout to) {
     to.dims[d].extent = x.dims[d].extent;
     to.dims[d].tag = x.dims[d].tag;
   }
-  p.give(x, to);
-  p.holds = saved_tensors::viewing();
+  p.add_output(x, to);
+  p.saves = saved_tensors::viewing();
   p.why = first_of(check(to), check_change(x, to));
   return p;
 }

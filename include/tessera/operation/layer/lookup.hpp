@@ -17,27 +17,27 @@ struct lookup {
   bool has_output = false;
   layout output = {};  ///< the result's partition, where it is given (extents are filled in)
   /// the index of a row that begins as zeros and gets no gradient; below 0 from the far end
-  chosen<index_t> padding = {};
-  chosen<double> max_norm = {};  ///< rows that are looked up and longer are made as long as this before, in place
-  double norm_type = 2;          ///< the p of that norm, infinity too
-  bool by_frequency = false;     ///< the gradient of a row is divided by how often it was looked up
-  bool frozen = false;           ///< the weight has no gradient
-  bool sparse = false;           ///< gradients of rows alone, which are refused
-  refusal why = {};              ///< what does not fit in the options themselves
+  setting<index_t> padding = {};
+  setting<double> max_norm = {};  ///< rows that are looked up and longer are made as long as this before, in place
+  double norm_type = 2;           ///< the p of that norm, infinity too
+  bool by_frequency = false;      ///< the gradient of a row is divided by how often it was looked up
+  bool frozen = false;            ///< the weight has no gradient
+  bool sparse = false;            ///< gradients of rows alone, which are refused
+  refusal why = {};               ///< what does not fit in the options themselves
 
   /// That row, or -1.
   constexpr index_t padding_row() const {
-    return !padding.said() ? -1 : padding.as() < 0 ? padding.as() + rows : padding.as();
+    return !padding.is_set() ? -1 : padding.value() < 0 ? padding.value() + rows : padding.value();
   }
   /// Whether the workers count how often each row is looked up.
-  constexpr bool counts() const { return max_norm.said() || by_frequency; }
+  constexpr bool counts() const { return max_norm.is_set() || by_frequency; }
 
   constexpr refusal check() const {
     if (sparse) return refusal{code::sparse_not_there};
     if (rows < 1 || features < 0) return refusal{code::extent_negative, rows < 1 ? 0 : 1, rows < 1 ? rows : features};
     const index_t row = padding_row();
-    if (padding.said() && (row < 0 || row >= rows)) return refusal{code::index_out_of_range, padding.as(), rows};
-    if (max_norm.said() && !(max_norm.as() >= 0)) return refusal{code::max_norm_below_zero};
+    if (padding.is_set() && (row < 0 || row >= rows)) return refusal{code::index_out_of_range, padding.value(), rows};
+    if (max_norm.is_set() && !(max_norm.value() >= 0)) return refusal{code::max_norm_below_zero};
     return norm_type > 0 ? refusal{} : refusal{code::norm_not_positive};
   }
 };

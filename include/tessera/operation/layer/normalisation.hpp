@@ -13,28 +13,28 @@ inline constexpr double eps_of_element = -1;
 
 /// Which elements are normalised together: those that share all but the last dimensions, or those of a channel or of
 /// neighbouring ones, of all samples or of one.
-struct grouping {
+struct row_groups {
   bool by_channel = false;
   bool by_sample = false;
-  chosen<index_t> channels;  ///< by channel: how many groups channels make; each is one unless said
-  int last = 0;              ///< otherwise: how many dimensions a group has
+  setting<index_t> channels;  ///< by channel: how many groups channels make; each is one unless said
+  int last = 0;               ///< otherwise: how many dimensions a group has
 
-  static constexpr grouping of_channels() { return {true, false, {}, 0}; }
-  static constexpr grouping of_samples(const chosen<index_t>& channels = {}) { return {true, true, channels, 0}; }
-  static constexpr grouping of_last(int dims) { return {false, false, {}, dims}; }
+  static constexpr row_groups of_channels() { return {true, false, {}, 0}; }
+  static constexpr row_groups of_samples(const setting<index_t>& channels = {}) { return {true, true, channels, 0}; }
+  static constexpr row_groups of_last(int dims) { return {false, false, {}, dims}; }
 
   /// Whether a group has all of dimension d of a tensor of so many, or a range of it.
   constexpr bool over(int d, int dims) const { return by_channel ? d > 1 || (d == 0 && !by_sample) : d >= dims - last; }
-  constexpr bool over_ranges(int d) const { return channels.said() && d == 1; }
+  constexpr bool over_ranges(int d) const { return channels.is_set() && d == 1; }
   /// Whether parameters have dimension d.
   constexpr bool scaled(int d, int dims) const { return by_channel ? d == 1 : over(d, dims); }
   /// How many of a tensor's channels a group has, where it has a range of them.
-  constexpr index_t range(const layout& x) const { return x.dims[1].extent / channels.as(); }
+  constexpr index_t range(const layout& x) const { return x.dims[1].extent / channels.value(); }
 };
 
 /// y = (x − mean) / √(variance + eps) · weight + bias over groups of elements. A root mean square has no mean.
 struct normalisation {
-  grouping groups = grouping::of_channels();
+  row_groups groups = row_groups::of_channels();
   bool centred = true;  ///< from the mean
   double eps = 1e-5;
   bool weight = true;
@@ -54,48 +54,48 @@ struct normalisation {
 
 namespace detail {
 
-constexpr refusal check_normalisation(const tensor_value& x, const normalisation& what) {
-  const grouping& g = what.groups;
+constexpr refusal check_normalisation(const tensor_value& x, const normalisation& layer) {
+  const row_groups& g = layer.groups;
   const int dims = x.layout.dims.count;
   const int least = g.by_channel ? 2 : g.last;
   const int most = g.by_channel ? 5 : max_dimensions - 1;
-  if (!what.why.ok()) return what.why;
+  if (!layer.why.ok()) return layer.why;
   if (least < 1) return refusal{code::dimension_not_there, g.last, dims};
   if (dims < least || dims > most) return refusal{code::layer_takes_other_dimensions, clamp(dims, least, most), dims};
-  if (!(what.eps >= 0) && !(what.eps == eps_of_element && !what.centred)) return refusal{code::eps_below_zero};
+  if (!(layer.eps >= 0) && !(layer.eps == eps_of_element && !layer.centred)) return refusal{code::eps_below_zero};
   if (!has_cotangent(x.element) || is_complex(x.element))
     return refusal{code::no_function_of_element, static_cast<int>(x.element)};
-  if (g.channels.said()) {
+  if (g.channels.is_set()) {
     const index_t c = x.layout.dims[1].extent;
     if (c == dynamic) return refusal{code::extent_not_static, 1};
-    if (g.channels.as() < 1 || c < 1 || c % g.channels.as() != 0)
-      return refusal{code::groups_do_not_divide, c, c, g.channels.as()};
+    if (g.channels.value() < 1 || c < 1 || c % g.channels.value() != 0)
+      return refusal{code::groups_do_not_divide, c, c, g.channels.value()};
   }
   for (int d = 0; d < dims; ++d) {
-    const bool summed = g.over(d, dims) || g.over_ranges(d) || (what.averages() && d == 0);
+    const bool summed = g.over(d, dims) || g.over_ranges(d) || (layer.averages() && d == 0);
     if (summed && !x.layout.has_each_once(d)) return refusal{code::haloed_summed, 0, d};
   }
   return {};
 }
 
 // Whether no worker has a part of a range of channels.
-constexpr bool ranges_whole(const layout& x, const grouping& g) {
+constexpr bool ranges_whole(const layout& x, const row_groups& g) {
   return x.levels(1) == 0 || splits(x.dims[1], g.range(x), x.part_count(1));
 }
 
 // A number for each group: where its elements are, or, of ranges that are cut, on all workers that have some channels.
-constexpr layout groups_of(const layout& x, const grouping& g) {
-  if (!g.channels.said()) return one_along(x, [&](int d) { return g.over(d, x.dims.count); });
+constexpr layout groups_of(const layout& x, const row_groups& g) {
+  if (!g.channels.is_set()) return one_along(x, [&](int d) { return g.over(d, x.dims.count); });
   const bool whole = ranges_whole(x, g);
   layout y = one_along(x, [&](int d) { return g.over(d, x.dims.count) || (g.over_ranges(d) && !whole); });
   if (whole) y.dims[1] = outer_of(x.dims[1], g.range(x));
-  else y.dims[1].extent = g.channels.as();
+  else y.dims[1].extent = g.channels.value();
   return y;
 }
 
 // The parts of groups over the workers that share them: behind one another in a first dimension, each worker with what
 // it has.
-constexpr layout parts_of_groups(const layout& x, const grouping& g, index_t sent) {
+constexpr layout parts_of_groups(const layout& x, const row_groups& g, index_t sent) {
   layout parts = groups_of(x, g);
   dimension behind;
   behind.extent = sent;
@@ -115,8 +115,8 @@ constexpr layout parts_of_groups(const layout& x, const grouping& g, index_t sen
 }
 
 // The parts of running statistics that are means over samples.
-constexpr layout parts_of_means(const layout& x, const grouping& g) {
-  return parts_of_groups(groups_of(x, g), grouping::of_channels(), 2);
+constexpr layout parts_of_means(const layout& x, const row_groups& g) {
+  return parts_of_groups(groups_of(x, g), row_groups::of_channels(), 2);
 }
 
 // What every worker knows of groups once parts are gathered.
@@ -128,27 +128,27 @@ constexpr layout all_parts(layout parts) {
 
 // What it holds: what it reads and the numbers of groups, by LibTorch's own kernels in the operand's element. Where
 // groups are cut, or means of their statistics are kept, numbers are double, and half types are computed in float.
-constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& what) {
-  const layout groups = groups_of(x.layout, what.groups);
-  p.holds = saved_tensors::saving(1, 0xff);
-  if (p.exchanges() > 0 || what.averages()) {
-    for (int i = 0; i < 1 + what.centred; ++i) p.make(groups, element::float64);
+constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& layer) {
+  const layout groups = groups_of(x.layout, layer.groups);
+  p.saves = saved_tensors::saving(1, 0xff);
+  if (p.exchanges() > 0 || layer.averages()) {
+    for (int i = 0; i < 1 + layer.centred; ++i) p.make(groups, element::float64);
     const bool half = bytes_of(x.element) < bytes_of(element::float32);
-    p.holds.exchanges = false;
-    p.holds.scratch = half ? 4 : 0;
-    p.holds.returning = half ? 6 : 0;
+    p.saves.exchanges = false;
+    p.saves.scratch = half ? 4 : 0;
+    p.saves.returning = half ? 6 : 0;
     return;
   }
-  const bool centred = what.centred;
+  const bool centred = layer.centred;
   for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
   if (centred) {
     // LibTorch's batch norm makes the operand's gradient in two
-    p.holds.returning = what.groups.by_channel && !what.groups.by_sample;
+    p.saves.returning = layer.groups.by_channel && !layer.groups.by_sample;
     return;
   }
-  if (what.weight) p.remember(x.layout, x.element);  // the scale of a group by the weight of an element
-  p.holds.scratch = 1;
-  p.holds.returning = 3;
+  if (layer.weight) p.remember(x.layout, x.element);  // the scale of a group by the weight of an element
+  p.saves.scratch = 1;
+  p.saves.returning = 3;
 }
 
 }  // namespace detail
@@ -157,36 +157,36 @@ namespace engine {
 
 /// Plans a normalisation. Of a group that is cut each worker sends what it has: its mean and the squares from it, of
 /// which all then make those of the whole; sums of squares would lose what a large mean leaves of them.
-constexpr layer_plan plan_of(const normalisation& what, const tensor_value& in) {
+constexpr layer_plan plan_of(const normalisation& layer, const tensor_value& in) {
   const layout& x = in.layout;
   const int dims = x.dims.count;
-  if (const refusal r = detail::check_normalisation(in, what); !r.ok()) return refused_layer(r);
+  if (const refusal r = detail::check_normalisation(in, layer); !r.ok()) return refused_layer(r);
   signature s;
   s.operands.push(letters_of(dims));
   s.result = s.operands[0];
   letters of;
   for (int d = 0; d < dims; ++d)
-    if (what.groups.scaled(d, dims)) of.push(s.result[d]);
-  if (what.weight) s.operands.push(of);
-  if (what.weight && what.bias) s.operands.push(of);
+    if (layer.groups.scaled(d, dims)) of.push(s.result[d]);
+  if (layer.weight) s.operands.push(of);
+  if (layer.weight && layer.bias) s.operands.push(of);
   const own_parameter weight{"weight", init::ones()};
   const own_parameter bias{"bias", init::zeros()};
   layer_plan p = s.operands.count == 1   ? plan_operation(s, x)
                  : s.operands.count == 2 ? plan_operation(s, x, weight)
                                          : plan_operation(s, x, weight, bias);
   if (!p.why.ok()) return p;
-  const layout parts = detail::parts_of_groups(x, what.groups, what.sent());
-  if (parts.dims[0].extent > what.sent()) p.exchange(parts, detail::all_parts(parts), element::float64);
-  detail::hold_normalisation(p, in, what);
-  if (!what.tracked) return p;
-  if (what.averages())
-    if (const layout means = detail::parts_of_means(x, what.groups); means.dims[0].extent > 2)
-      p.exchange(means, detail::all_parts(means), element::float64, false);
+  const layout parts = detail::parts_of_groups(x, layer.groups, layer.sent());
+  if (parts.dims[0].extent > layer.sent()) p.add_exchange(parts, detail::all_parts(parts), element::float64);
+  detail::hold_normalisation(p, in, layer);
+  if (!layer.tracked) return p;
+  if (layer.averages())
+    if (const layout means = detail::parts_of_means(x, layer.groups); means.dims[0].extent > 2)
+      p.add_exchange(means, detail::all_parts(means), element::float64, false);
   layout channels;
   if (p.why = detail::meet_parameter(x, s.result, of, channels); !p.why.ok()) return p;
-  p.keep({"running_mean", stored_form(channels), init::zeros(), in.element});
-  p.keep({"running_var", stored_form(channels), init::ones(), in.element});
-  p.keep({"num_batches_tracked", one_number(x.mesh), init::zeros(), element::int64});
+  p.add_buffer({"running_mean", stored_form(channels), init::zeros(), in.element});
+  p.add_buffer({"running_var", stored_form(channels), init::ones(), in.element});
+  p.add_buffer({"num_batches_tracked", one_number(x.mesh), init::zeros(), element::int64});
   return p;
 }
 
@@ -203,10 +203,10 @@ struct batch_norm_layer {
   bool affine = true;
   bool tracked = true;
 
-  constexpr engine::normalisation what() const {
-    return {engine::grouping::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
+  constexpr engine::normalisation description() const {
+    return {engine::row_groups::of_channels(), true, eps, affine, affine, tracked, cumulative, momentum, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `group_norm` with options that are values.
@@ -216,10 +216,10 @@ struct group_norm_layer {
   double eps = 1e-5;
   bool affine = true;
 
-  constexpr engine::normalisation what() const {
-    return {engine::grouping::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
+  constexpr engine::normalisation description() const {
+    return {engine::row_groups::of_samples(groups), true, eps, affine, true, false, false, 0, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `instance_norm` with options that are values.
@@ -231,10 +231,10 @@ struct instance_norm_layer {
   bool affine = false;
   bool tracked = false;
 
-  constexpr engine::normalisation what() const {
-    return {engine::grouping::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
+  constexpr engine::normalisation description() const {
+    return {engine::row_groups::of_samples(), true, eps, affine, true, tracked, cumulative, momentum, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `layer_norm` with options that are values.
@@ -245,10 +245,10 @@ struct layer_norm_layer {
   bool affine = true;
   bool bias = true;
 
-  constexpr engine::normalisation what() const {
-    return {engine::grouping::of_last(last), true, eps, affine, bias, false, false, 0, {}};
+  constexpr engine::normalisation description() const {
+    return {engine::row_groups::of_last(last), true, eps, affine, bias, false, false, 0, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `rms_norm` with options that are values.
@@ -258,10 +258,10 @@ struct rms_norm_layer {
   double eps = engine::eps_of_element;
   bool affine = true;
 
-  constexpr engine::normalisation what() const {
-    return {engine::grouping::of_last(last), false, eps, affine, false, false, false, 0, {}};
+  constexpr engine::normalisation description() const {
+    return {engine::row_groups::of_last(last), false, eps, affine, false, false, false, 0, {}};
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 }  // namespace nn

@@ -52,44 +52,44 @@ constexpr double fraction(index_t numerator, index_t denominator, refusal& why) 
 }
 
 template <index_t Numerator, index_t Denominator>
-struct option<eps<Numerator, Denominator>> : option_about<topic::eps> {
+struct option<eps<Numerator, Denominator>> : option_of_kind<option_kind::eps> {
   static constexpr void apply(layer_options& o) {
     o.norm.eps = fraction(Numerator, Denominator, o.weights.why);
     if (o.norm.eps < 0) o.weights.why = first_of(o.weights.why, refusal{code::eps_below_zero});
   }
 };
 template <index_t Numerator, index_t Denominator>
-struct option<momentum<Numerator, Denominator>> : option_about<topic::momentum> {
+struct option<momentum<Numerator, Denominator>> : option_of_kind<option_kind::momentum> {
   static constexpr void apply(layer_options& o) { o.norm.momentum = fraction(Numerator, Denominator, o.weights.why); }
 };
 template <>
-struct option<cumulative> : option_about<topic::momentum> {
+struct option<cumulative> : option_of_kind<option_kind::momentum> {
   static constexpr void apply(layer_options& o) { o.norm.cumulative = true; }
 };
 template <>
-struct option<no_affine> : option_about<topic::affine> {
+struct option<no_affine> : option_of_kind<option_kind::affine> {
   static constexpr void apply(layer_options& o) { o.norm.weight = false; }
 };
 template <>
-struct option<affine> : option_about<topic::affine> {
+struct option<affine> : option_of_kind<option_kind::affine> {
   static constexpr void apply(layer_options& o) { o.norm.weight = true; }
 };
 template <>
-struct option<no_tracking> : option_about<topic::tracking> {
+struct option<no_tracking> : option_of_kind<option_kind::tracking> {
   static constexpr void apply(layer_options& o) { o.norm.tracked = false; }
 };
 template <>
-struct option<tracking> : option_about<topic::tracking> {
+struct option<tracking> : option_of_kind<option_kind::tracking> {
   static constexpr void apply(layer_options& o) { o.norm.tracked = true; }
 };
 template <int Count>
-struct option<over_last<Count>> : option_about<topic::over_last> {
+struct option<over_last<Count>> : option_of_kind<option_kind::over_last> {
   static constexpr void apply(layer_options& o) { o.norm.groups.last = Count; }
 };
 
 // What options say to a normalisation that is this unless they speak.
 template <class... Options>
-constexpr normalisation read_normalisation(const option_set& taken, const normalisation& unless_said) {
+constexpr normalisation read_normalisation(const option_kinds& taken, const normalisation& unless_said) {
   layer_options o;
   o.norm = unless_said;
   o = read_options<Options...>(taken, o);
@@ -110,10 +110,10 @@ namespace nn {
 template <class... Options>
 struct batch_norm : described_layer<batch_norm<Options...>> {
   static constexpr const char* name = "batch_norm";
-  static constexpr engine::option_set takes{engine::topic::eps, engine::topic::momentum, engine::topic::affine,
-                                            engine::topic::tracking};
-  static constexpr engine::normalisation what() {
-    return tessera::detail::read_normalisation<Options...>(takes, batch_norm_layer{}.what());
+  static constexpr engine::option_kinds takes{engine::option_kind::eps, engine::option_kind::momentum,
+                                              engine::option_kind::affine, engine::option_kind::tracking};
+  static constexpr engine::normalisation description() {
+    return tessera::detail::read_normalisation<Options...>(takes, batch_norm_layer{}.description());
   }
 };
 
@@ -124,9 +124,9 @@ struct batch_norm : described_layer<batch_norm<Options...>> {
 template <index_t Groups, class... Options>
 struct group_norm : described_layer<group_norm<Groups, Options...>> {
   static constexpr const char* name = "group_norm";
-  static constexpr engine::option_set takes{engine::topic::eps, engine::topic::affine};
-  static constexpr engine::normalisation what() {
-    return tessera::detail::read_normalisation<Options...>(takes, group_norm_layer{Groups}.what());
+  static constexpr engine::option_kinds takes{engine::option_kind::eps, engine::option_kind::affine};
+  static constexpr engine::normalisation description() {
+    return tessera::detail::read_normalisation<Options...>(takes, group_norm_layer{Groups}.description());
   }
 };
 
@@ -137,10 +137,10 @@ struct group_norm : described_layer<group_norm<Groups, Options...>> {
 template <class... Options>
 struct instance_norm : described_layer<instance_norm<Options...>> {
   static constexpr const char* name = "instance_norm";
-  static constexpr engine::option_set takes{engine::topic::eps, engine::topic::momentum, engine::topic::affine,
-                                            engine::topic::tracking};
-  static constexpr engine::normalisation what() {
-    return tessera::detail::read_normalisation<Options...>(takes, instance_norm_layer{}.what());
+  static constexpr engine::option_kinds takes{engine::option_kind::eps, engine::option_kind::momentum,
+                                              engine::option_kind::affine, engine::option_kind::tracking};
+  static constexpr engine::normalisation description() {
+    return tessera::detail::read_normalisation<Options...>(takes, instance_norm_layer{}.description());
   }
 };
 
@@ -150,10 +150,10 @@ struct instance_norm : described_layer<instance_norm<Options...>> {
 template <class... Options>
 struct layer_norm : described_layer<layer_norm<Options...>> {
   static constexpr const char* name = "layer_norm";
-  static constexpr engine::option_set takes{engine::topic::over_last, engine::topic::eps, engine::topic::affine,
-                                            engine::topic::bias};
-  static constexpr engine::normalisation what() {
-    return tessera::detail::read_normalisation<Options...>(takes, layer_norm_layer{}.what());
+  static constexpr engine::option_kinds takes{engine::option_kind::over_last, engine::option_kind::eps,
+                                              engine::option_kind::affine, engine::option_kind::bias};
+  static constexpr engine::normalisation description() {
+    return tessera::detail::read_normalisation<Options...>(takes, layer_norm_layer{}.description());
   }
 };
 
@@ -163,9 +163,10 @@ struct layer_norm : described_layer<layer_norm<Options...>> {
 template <class... Options>
 struct rms_norm : described_layer<rms_norm<Options...>> {
   static constexpr const char* name = "rms_norm";
-  static constexpr engine::option_set takes{engine::topic::over_last, engine::topic::eps, engine::topic::affine};
-  static constexpr engine::normalisation what() {
-    return tessera::detail::read_normalisation<Options...>(takes, rms_norm_layer{}.what());
+  static constexpr engine::option_kinds takes{engine::option_kind::over_last, engine::option_kind::eps,
+                                              engine::option_kind::affine};
+  static constexpr engine::normalisation description() {
+    return tessera::detail::read_normalisation<Options...>(takes, rms_norm_layer{}.description());
   }
 };
 

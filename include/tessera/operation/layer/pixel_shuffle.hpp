@@ -8,7 +8,7 @@ namespace tessera {
 namespace engine {
 
 /// Elements that change places between channels and space: r to a side.
-struct shuffling {
+struct pixel_shuffle_description {
   index_t factor = 1;
   bool back = false;  ///< from space to channels
 
@@ -22,32 +22,32 @@ struct shuffling {
 
 /// Plans a pixel shuffle or its inverse: what goes together lies on one worker, so a cut that goes through it moves to
 /// where it does not.
-constexpr layer_plan plan_of(const shuffling& what, const tensor_value& in) {
+constexpr layer_plan plan_of(const pixel_shuffle_description& layer, const tensor_value& in) {
   const layout& x = in.layout;
   const int space = x.dims.count - 2;
   if (space < 1 || space > 3) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, x.dims.count});
-  if (what.factor < 1 || what.factor >= index_t{1} << 31)
-    return refused_layer(refusal{code::factor_not_positive, 1, what.factor});
-  const index_t channels = what.channels(space);
+  if (layer.factor < 1 || layer.factor >= index_t{1} << 31)
+    return refused_layer(refusal{code::factor_not_positive, 1, layer.factor});
+  const index_t channels = layer.channels(space);
   const letters own = letters_of(x.dims.count);
   inferred y{x, {}};
   signature grows;
   for (int d = 1; d < x.dims.count && y.why.ok(); ++d) {
-    const index_t n = d == 1 ? channels : what.factor;
-    const bool splits = what.back == (d > 1);
+    const index_t n = d == 1 ? channels : layer.factor;
+    const bool splits = layer.back == (d > 1);
     y.why = detail::hold_together(y.layout, d, splits ? n : 1);
     if (!splits) grows = grows.scaled(own[d], n);
   }
   if (y.why.ok()) y.why = check_change(x, y.layout);
   const layout used = y.layout;
   for (int d = 1; d < x.dims.count && y.why.ok(); ++d)
-    if (what.back == (d > 1)) y = detail::outer_part(y.layout, d, d == 1 ? channels : what.factor);
+    if (layer.back == (d > 1)) y = detail::outer_part(y.layout, d, d == 1 ? channels : layer.factor);
   if (y.why.ok()) y = detail::reshaped(y.layout, own, own, grows);
   layer_plan p;
   p.why = y.why;
-  p.take(x, used);
-  p.give(y.layout);
-  p.holds = saved_tensors::saving(0);
+  p.add_input(x, used);
+  p.add_output(y.layout);
+  p.saves = saved_tensors::saving(0);
   return p;
 }
 
@@ -60,14 +60,14 @@ namespace nn {
 template <index_t Factor>
 struct pixel_shuffle : described_layer<pixel_shuffle<Factor>> {
   static constexpr const char* name = "pixel_shuffle";
-  static constexpr engine::shuffling what() { return {Factor}; }
+  static constexpr engine::pixel_shuffle_description description() { return {Factor}; }
 };
 
 /// Its inverse, [n, c, h·r, w·r] → [n, c·r², h, w].
 template <index_t Factor>
 struct pixel_unshuffle : described_layer<pixel_unshuffle<Factor>> {
   static constexpr const char* name = "pixel_unshuffle";
-  static constexpr engine::shuffling what() { return {Factor, true}; }
+  static constexpr engine::pixel_shuffle_description description() { return {Factor, true}; }
 };
 
 /// `pixel_shuffle` as a value.
@@ -75,8 +75,8 @@ struct pixel_shuffle_layer {
   static constexpr const char* name = "pixel_shuffle";
   index_t factor = 1;
 
-  constexpr engine::shuffling what() const { return {factor}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr engine::pixel_shuffle_description description() const { return {factor}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `pixel_unshuffle` as a value.
@@ -84,8 +84,8 @@ struct pixel_unshuffle_layer {
   static constexpr const char* name = "pixel_unshuffle";
   index_t factor = 1;
 
-  constexpr engine::shuffling what() const { return {factor, true}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr engine::pixel_shuffle_description description() const { return {factor, true}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 }  // namespace nn

@@ -83,7 +83,7 @@ constexpr List dims_of_weight(const Outputs& outputs, const One* expert, const O
 }
 /// A projection with what options say of it.
 template <class... Options>
-constexpr projection read_projection(const option_set& taken, projection p) {
+constexpr projection read_projection(const option_kinds& taken, projection p) {
   const contraction c = read_options<Options...>(taken).weights;
   p.bias = c.bias;
   p.cut_out = c.cut_out;
@@ -99,53 +99,53 @@ namespace engine {
 
 /// Plans a projection: x[…, in] (x → used) with w[outputs…, in] gives y[…, outputs…] for each part, cut by its first
 /// output. By experts: x[e, …, in] with w[e, in, outputs…] gives y[e, …, outputs…].
-constexpr layer_plan plan_of(const projection& what, const tensor_value& of) {
-  if (!what.why.ok()) return refused_layer(what.why);
+constexpr layer_plan plan_of(const projection& layer, const tensor_value& of) {
+  if (!layer.why.ok()) return refused_layer(layer.why);
   const layout& x = of.layout;
   const int features = x.dims.count - 1;
-  const int least = what.by_expert() ? 1 : 0;  // dimensions before the features
+  const int least = layer.by_expert() ? 1 : 0;  // dimensions before the features
   if (features < least) return refused_layer(refusal{code::layer_takes_other_dimensions, least + 1, x.dims.count});
   if (x.dims[features].extent == dynamic) return refused_layer(refusal{code::extent_not_static, features});
-  if (what.by_expert())
-    if (const refusal r = detail::check_experts(x, what.experts); !r.ok()) return refused_layer(r);
+  if (layer.by_expert())
+    if (const refusal r = detail::check_experts(x, layer.experts); !r.ok()) return refused_layer(r);
   layer_plan p;
   unsigned taken = 0;
-  auto axes = detail::found(x.mesh, what.cut_out, taken, p.why);
+  auto axes = detail::found(x.mesh, layer.cut_out, taken, p.why);
   if (!p.why.ok()) return p;
   layout used = x;
-  if (what.by_expert()) detail::tile_experts(used);
+  if (layer.by_expert()) detail::tile_experts(used);
   for (int level = 0; level < x.levels(features); ++level) {
     const int a = x.cutter(features, level);
-    if (what.cut_out.empty()) axes.push(a);
+    if (layer.cut_out.empty()) axes.push(a);
     used.set_placement(a, {});
   }
   for (int a : axes) used.set_placement(a, {});
   if (p.why = check_change(x, used); !p.why.ok()) return p;
-  p.take(x, used);
-  p.holds = saved_tensors::saving(1);
+  p.add_input(x, used);
+  p.saves = saved_tensors::saving(1);
 
   signature multiply;
   multiply.kind = linearity::multilinear;
   const letters batch = letters_of(features);
   multiply.operands.push(batch);
   multiply.operands[0].push('Z');
-  const int first = what.by_expert() ? 2 : 0;  // the dimension of weight and bias that the outputs begin at
+  const int first = layer.by_expert() ? 2 : 0;  // the dimension of weight and bias that the outputs begin at
   const char input = 'Z';
   const char row = 'Y';  // of a bias by expert, that all slots share
-  const char* const expert = what.by_expert() ? &batch[0] : nullptr;
+  const char* const expert = layer.by_expert() ? &batch[0] : nullptr;
   const index_t in = x.dims[features].extent;
   const index_t one = 1;
   const auto lies = [&](const projection::part& part, const index_t* inputs) {
     const auto extents = detail::dims_of_weight<static_vector<index_t, 6>>(
-        part.outputs, what.by_expert() ? &what.experts : nullptr, inputs);
-    layout w = what.by_expert() ? detail::weight_of_each(used, extents) : weight_for(used, extents);
+        part.outputs, layer.by_expert() ? &layer.experts : nullptr, inputs);
+    layout w = layer.by_expert() ? detail::weight_of_each(used, extents) : weight_for(used, extents);
     for (int a : axes) w.cut_by(first, a);
     return w;
   };
   index_t whole = 0;
-  for (const auto& part : what.parts) whole = detail::capped_sum(whole, part.count());
+  for (const auto& part : layer.parts) whole = detail::capped_sum(whole, part.count());
   index_t begin = 0;
-  for (const auto& part : what.parts) {
+  for (const auto& part : layer.parts) {
     const int outputs = part.outputs.count;
     if (features + outputs > max_dimensions) return refused_layer(refusal{code::too_many, features + outputs});
     parameter_value w;
@@ -153,8 +153,8 @@ constexpr layer_plan plan_of(const projection& what, const tensor_value& of) {
     w.used = lies(part, &in);
     w.stored = stored_form(w.used);
     w.initial = init::usual(in);
-    w.has_element = what.has_element;
-    w.element = what.element;
+    w.has_element = layer.has_element;
+    w.element = layer.element;
     w.as_operand = true;
     w.serial = {"weight", first, outputs, begin, whole};
     if (p.why = first_of(check(w.used), check_count(w.used)); !p.why.ok()) return p;
@@ -169,24 +169,24 @@ constexpr layer_plan plan_of(const projection& what, const tensor_value& of) {
     operands.push({w.used, false});
     const inferred y = infer(s, operands);
     if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
-    p.give(y.layout);
-    p.holds.weights |= 1u << p.parameters();
-    p.own(w);
-    if (what.bias) {
+    p.add_output(y.layout);
+    p.saves.weights |= 1u << p.parameters();
+    p.add_parameter(w);
+    if (layer.bias) {
       parameter_value b = w;
       b.name = part.bias;
       b.serial.name = "bias";
-      b.used = lies(part, what.by_expert() ? &one : nullptr);
+      b.used = lies(part, layer.by_expert() ? &one : nullptr);
       b.stored = stored_form(b.used);
       signature add;
       add.kind = linearity::additive;
       add.operands.push(s.result);
-      add.operands.push(detail::dims_of_weight<letters>(own, expert, what.by_expert() ? &row : nullptr));
+      add.operands.push(detail::dims_of_weight<letters>(own, expert, layer.by_expert() ? &row : nullptr));
       add.result = s.result;
       operands[0] = {y.layout, false};
       operands[1] = {b.used, false};
       if (p.why = infer(add, operands).why; !p.why.ok()) return p;
-      p.own(b);
+      p.add_parameter(b);
     }
     begin += part.count();
   }
@@ -206,8 +206,9 @@ template <index_t Heads, index_t KeyHeads, index_t Features, class... Options>
 struct heads : described_layer<heads<Heads, KeyHeads, Features, Options...>> {
   static constexpr const char* name = "heads";
   static constexpr int results = 3;
-  static constexpr engine::option_set takes{engine::topic::cut_out, engine::topic::bias, engine::topic::weights};
-  static constexpr engine::projection what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::cut_out, engine::option_kind::bias,
+                                              engine::option_kind::weights};
+  static constexpr engine::projection description() {
     return tessera::detail::read_projection<Options...>(takes, tessera::detail::heads_of(Heads, KeyHeads, Features));
   }
 };
@@ -220,8 +221,9 @@ template <index_t Out, class... Options>
 struct gated : described_layer<gated<Out, Options...>> {
   static constexpr const char* name = "gated";
   static constexpr int results = 2;
-  static constexpr engine::option_set takes{engine::topic::cut_out, engine::topic::bias, engine::topic::weights};
-  static constexpr engine::projection what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::cut_out, engine::option_kind::bias,
+                                              engine::option_kind::weights};
+  static constexpr engine::projection description() {
     return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of(Out));
   }
 };
@@ -234,8 +236,8 @@ template <index_t Experts, index_t Out, class... Options>
 struct gated_experts : described_layer<gated_experts<Experts, Out, Options...>> {
   static constexpr const char* name = "gated_experts";
   static constexpr int results = 2;
-  static constexpr engine::option_set takes = gated<Out>::takes;
-  static constexpr engine::projection what() {
+  static constexpr engine::option_kinds takes = gated<Out>::takes;
+  static constexpr engine::projection description() {
     return tessera::detail::read_projection<Options...>(takes, tessera::detail::gate_of_each(Experts, Out));
   }
 };

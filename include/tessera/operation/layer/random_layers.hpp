@@ -10,7 +10,7 @@ namespace engine {
 ///
 /// With `alpha` they become −α, the least value of a selu, and all are then scaled and shifted so that a mean of 0 and
 /// a variance of 1 stay (Klambauer et al. 2017).
-struct dropping {
+struct dropout_description {
   double probability = 0;
   bool channelwise = false;
   bool alpha = false;
@@ -22,8 +22,8 @@ struct dropping {
 namespace detail {
 
 /// Where one number is drawn: for each element, or each channel of a sample.
-constexpr layout drawn_over(const layout& x, const dropping& what) {
-  return one_along(x, [&](int d) { return what.channelwise && d >= 2; });
+constexpr layout drawn_over(const layout& x, const dropout_description& layer) {
+  return one_along(x, [&](int d) { return layer.channelwise && d >= 2; });
 }
 
 /// How many more tensors of an element the numbers take that are drawn.
@@ -32,8 +32,8 @@ constexpr index_t scratch_of_draws(element e) { return larger(0, bytes_of(elemen
 /// A layer that draws keeps how often it did, and by which key: a number of 53 bits that is drawn itself, as an initial
 /// value.
 constexpr void keep_draws(layer_plan& p) {
-  p.keep({"draws", one_number(p.given().mesh), init::zeros(), element::int64, true});
-  p.keep({"key", one_number(p.given().mesh), init::uniform(0, 0x1p53), element::int64, true});
+  p.add_buffer({"draws", one_number(p.given().mesh), init::zeros(), element::int64, true});
+  p.add_buffer({"key", one_number(p.given().mesh), init::uniform(0, 0x1p53), element::int64, true});
 }
 
 }  // namespace detail
@@ -41,39 +41,39 @@ constexpr void keep_draws(layer_plan& p) {
 namespace engine {
 
 /// Plans a dropout: terms of one element are dropped together, so they pass where nothing is added.
-constexpr layer_plan plan_of(const dropping& what, const tensor_value& x) {
-  if (!what.why.ok()) return refused_layer(what.why);
-  if (!(what.probability >= 0 && what.probability <= 1)) return refused_layer(refusal{code::no_probability});
-  if (what.channelwise && x.layout.dims.count < 2)
+constexpr layer_plan plan_of(const dropout_description& layer, const tensor_value& x) {
+  if (!layer.why.ok()) return refused_layer(layer.why);
+  if (!(layer.probability >= 0 && layer.probability <= 1)) return refused_layer(refusal{code::no_probability});
+  if (layer.channelwise && x.layout.dims.count < 2)
     return refused_layer(refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
   if (!has_cotangent(x.element))
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
-  layer_plan p = plan_elementwise(x.layout, what.alpha ? linearity::nonlinear : linearity::additive);
+  layer_plan p = plan_elementwise(x.layout, layer.alpha ? linearity::nonlinear : linearity::additive);
   if (!p.why.ok()) return p;
-  p.holds = saved_tensors::saving(0);
-  p.make(detail::drawn_over(x.layout, what), element::boolean);
+  p.saves = saved_tensors::saving(0);
+  p.make(detail::drawn_over(x.layout, layer), element::boolean);
   detail::keep_draws(p);
   return p;
 }
 
 /// A rectifier whose slope below 0 is drawn of each element, uniform between two bounds.
-struct drawn_slopes {
+struct rrelu_description {
   double lower = 1.0 / 8;
   double upper = 1.0 / 3;
   refusal why;  ///< what does not fit in the options themselves
 };
 
 /// Plans one: each element times its slope, or 1.
-constexpr layer_plan plan_of(const drawn_slopes& what, const tensor_value& x) {
-  if (!what.why.ok()) return refused_layer(what.why);
-  if (!(what.lower <= what.upper && what.upper - what.lower < 1e300))
+constexpr layer_plan plan_of(const rrelu_description& layer, const tensor_value& x) {
+  if (!layer.why.ok()) return refused_layer(layer.why);
+  if (!(layer.lower <= layer.upper && layer.upper - layer.lower < 1e300))
     return refused_layer(refusal{code::activation_undefined});
   if (!has_cotangent(x.element) || is_complex(x.element))
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(x.element)});
   layer_plan p = plan_elementwise(x.layout);
   if (!p.why.ok()) return p;
-  p.holds = saved_tensors::saving(0);
-  p.holds.scratch = detail::scratch_of_draws(x.element);
+  p.saves = saved_tensors::saving(0);
+  p.saves.scratch = detail::scratch_of_draws(x.element);
   p.make(x.layout, x.element);
   detail::keep_draws(p);
   return p;

@@ -19,11 +19,11 @@ inline constexpr kind kind_of<upper<Numerator, Denominator>> = kind::option;
 namespace detail {
 
 template <index_t Numerator, index_t Denominator>
-struct option<lower<Numerator, Denominator>> : option_about<topic::lower> {
+struct option<lower<Numerator, Denominator>> : option_of_kind<option_kind::lower> {
   static constexpr void apply(layer_options& o) { o.slopes.lower = fraction(Numerator, Denominator, o.weights.why); }
 };
 template <index_t Numerator, index_t Denominator>
-struct option<upper<Numerator, Denominator>> : option_about<topic::upper> {
+struct option<upper<Numerator, Denominator>> : option_of_kind<option_kind::upper> {
   static constexpr void apply(layer_options& o) { o.slopes.upper = fraction(Numerator, Denominator, o.weights.why); }
 };
 
@@ -37,8 +37,8 @@ struct rrelu_layer {
   double lower = 1.0 / 8;
   double upper = 1.0 / 3;
 
-  constexpr engine::drawn_slopes what() const { return {lower, upper, {}}; }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr engine::rrelu_description description() const { return {lower, upper, {}}; }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// max(x, 0) + r·min(x, 0), with a slope r of each element that is drawn anew in training, and is the mean of the
@@ -48,8 +48,8 @@ struct rrelu_layer {
 template <class... Options>
 struct rrelu : described_layer<rrelu<Options...>> {
   static constexpr const char* name = "rrelu";
-  static constexpr engine::option_set takes{engine::topic::lower, engine::topic::upper};
-  static constexpr engine::drawn_slopes what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::lower, engine::option_kind::upper};
+  static constexpr engine::rrelu_description description() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
     return {o.slopes.lower, o.slopes.upper, o.weights.why};
   }

@@ -4,17 +4,17 @@ namespace tessera::engine {
 
 /// What an option says, where it is not left to the layer.
 template <class T>
-class chosen {
+class setting {
  public:
-  constexpr chosen() = default;
-  constexpr chosen(const T& as) : said_(true), as_(as) {}
+  constexpr setting() = default;
+  constexpr setting(const T& to) : is_set_(true), value_(to) {}
 
-  constexpr bool said() const { return said_; }
-  constexpr const T& as() const { return as_; }
+  constexpr bool is_set() const { return is_set_; }
+  constexpr const T& value() const { return value_; }
 
  private:
-  bool said_ = false;
-  T as_{};
+  bool is_set_ = false;
+  T value_{};
 };
 
 }  // namespace tessera::engine

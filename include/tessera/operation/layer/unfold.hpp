@@ -10,7 +10,7 @@ namespace tessera {
 namespace engine {
 
 /// Every window of one or two dimensions of space, its taps behind one another as channels.
-struct unfolding {
+struct unfold_description {
   static_vector<sliding, 8> kernels;
   refusal why;  ///< what does not fit in the options themselves
 
@@ -32,70 +32,70 @@ struct unfolding {
 };
 
 /// The sum of windows that overlap.
-struct folding {
-  unfolding windows;
+struct fold_description {
+  unfold_description windows;
   contraction gives;  ///< where the windows of a transposed convolution lie: they reach as far without gaps
 };
 
 /// Plans it: windows ∘ (blocks → haloed).
-constexpr layer_plan plan_of(const unfolding& what, const tensor_value& in) {
-  if (const refusal r = what.check(in); !r.ok()) return refused_layer(r);
+constexpr layer_plan plan_of(const unfold_description& layer, const tensor_value& in) {
+  if (const refusal r = layer.check(in); !r.ok()) return refused_layer(r);
   const layout& x = in.layout;
   layout used = x;
   if (const refusal r = detail::hold_together(used, 1, 1); !r.ok()) return refused_layer(r);
-  if (const refusal r = detail::hold_windows(used, 2, what.kernels.items, what.kernels.count); !r.ok())
+  if (const refusal r = detail::hold_windows(used, 2, layer.kernels.items, layer.kernels.count); !r.ok())
     return refused_layer(r);
   if (const refusal r = check_change(x, used); !r.ok()) return refused_layer(r);
   const letters own = letters_of(x.dims.count);
-  signature s = signature{}.linear().scaled(own[1], what.taps());
+  signature s = signature{}.linear().scaled(own[1], layer.taps());
   s.operands.push(own);
   s.result = own;
-  for (int i = 0; i < what.kernels.count; ++i) s = s.windowed(own[2 + i], what.kernels[i]);
+  for (int i = 0; i < layer.kernels.count; ++i) s = s.windowed(own[2 + i], layer.kernels[i]);
   layer_plan p = detail::local(used, s, x);
-  p.holds = saved_tensors::saving(0);
-  p.holds.windows = what.kernels;
+  p.saves = saved_tensors::saving(0);
+  p.saves.windows = layer.kernels;
   return p;
 }
 
 /// Plans its transpose: (terms → blocks) ∘ sums of windows; each worker adds what its own windows give.
-constexpr layer_plan plan_of(const folding& what, const tensor_value& in) {
-  if (const refusal r = first_of(what.gives.why, what.windows.check(in)); !r.ok()) return refused_layer(r);
+constexpr layer_plan plan_of(const fold_description& layer, const tensor_value& in) {
+  if (const refusal r = first_of(layer.gives.why, layer.windows.check(in)); !r.ok()) return refused_layer(r);
   const layout& x = in.layout;
   const letters own = letters_of(x.dims.count);
   layout used = x;
   layer_plan p;
-  p.why = detail::hold_together(used, 1, what.windows.taps());
+  p.why = detail::hold_together(used, 1, layer.windows.taps());
   signature s;
-  for (int i = 0; i < what.gives.kernels.count && p.why.ok(); ++i) {
+  for (int i = 0; i < layer.gives.kernels.count && p.why.ok(); ++i) {
     const int d = 2 + i;
     const index_t n = x.dims[d].extent;
-    p.why = what.gives.check(i, d, n);
+    p.why = layer.gives.check(i, d, n);
     if (!p.why.ok()) break;
-    const index_t m = what.gives.outputs(i, n);
+    const index_t m = layer.gives.outputs(i, n);
     if (n == dynamic) {  // terms of what nobody can count do not lie anywhere
-      p.why = detail::hold_window(used, d, what.gives.needs(i), m, what.gives.keeps(i, n));
-      s = s.resampled(own[d], what.gives.needs(i), m);
+      p.why = detail::hold_window(used, d, layer.gives.needs(i), m, layer.gives.keeps(i, n));
+      s = s.resampled(own[d], layer.gives.needs(i), m);
     } else {
       p.why = detail::hold_together(used, d, 1);
-      s = s.spread(own[d], what.gives.kernels[i].needs(), m);
+      s = s.spread(own[d], layer.gives.kernels[i].needs(), m);
     }
   }
   if (p.why.ok()) p.why = check_change(x, used);
   if (!p.why.ok()) return p;
-  inferred y = detail::outer_part(used, 1, what.windows.taps());
+  inferred y = detail::outer_part(used, 1, layer.windows.taps());
   if (y.why.ok()) y = detail::reshaped(y.layout, own, own, s.linear());
   layout whole = y.layout;
   for (int d = 2; d < whole.dims.count; ++d) {
     if (whole.dims[d].kind == cover::tiled) continue;
     whole.dims[d].tile();
-    if (!what.gives.keeps(d - 2, x.dims[d].extent)) whole.dims[d].balance(1);
+    if (!layer.gives.keeps(d - 2, x.dims[d].extent)) whole.dims[d].balance(1);
   }
   p.why = y.why;
-  p.take(x, used);
-  p.give(y.layout, whole);
-  p.holds = saved_tensors::saving(0);
-  p.holds.spreads = true;
-  p.holds.windows = what.gives.kernels;
+  p.add_input(x, used);
+  p.add_output(y.layout, whole);
+  p.saves = saved_tensors::saving(0);
+  p.saves.spreads = true;
+  p.saves.windows = layer.gives.kernels;
   return p;
 }
 
@@ -103,8 +103,8 @@ constexpr layer_plan plan_of(const folding& what, const tensor_value& in) {
 
 namespace detail {
 
-constexpr unfolding unfolded(const kernel_options& k) {
-  unfolding u;
+constexpr unfold_description unfolded(const kernel_options& k) {
+  unfold_description u;
   u.why = k.check();
   if (u.why.ok()) u.kernels = k.list();
   return u;
@@ -112,8 +112,8 @@ constexpr unfolding unfolded(const kernel_options& k) {
 
 // The windows of a folding, and what they give: as far beyond the last of them as `output_size` or `output_padding`
 // says, within a step.
-constexpr folding folded(const unfolding& windows, const contraction& more) {
-  folding f{windows, more};
+constexpr fold_description folded(const unfold_description& windows, const contraction& more) {
+  fold_description f{windows, more};
   f.gives.transposed = true;
   f.gives.kernels = windows.kernels;
   for (sliding& s : f.gives.kernels) {
@@ -134,9 +134,9 @@ namespace nn {
 template <class... Options>
 struct unfold : described_layer<unfold<Options...>> {
   static constexpr const char* name = "unfold";
-  static constexpr engine::option_set takes{engine::topic::kernel, engine::topic::stride, engine::topic::padding,
-                                            engine::topic::dilation};
-  static constexpr engine::unfolding what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::kernel, engine::option_kind::stride,
+                                              engine::option_kind::padding, engine::option_kind::dilation};
+  static constexpr engine::unfold_description description() {
     const auto o = tessera::detail::read_options<Options...>(takes);
     return {o.kernels, o.weights.why};
   }
@@ -149,9 +149,10 @@ struct unfold : described_layer<unfold<Options...>> {
 template <class... Options>
 struct fold : described_layer<fold<Options...>> {
   static constexpr const char* name = "fold";
-  static constexpr engine::option_set takes{engine::topic::kernel, engine::topic::stride, engine::topic::padding,
-                                            engine::topic::dilation, engine::topic::output_padding};
-  static constexpr engine::folding what() {
+  static constexpr engine::option_kinds takes{engine::option_kind::kernel, engine::option_kind::stride,
+                                              engine::option_kind::padding, engine::option_kind::dilation,
+                                              engine::option_kind::output_padding};
+  static constexpr engine::fold_description description() {
     const auto o = tessera::detail::read_options<Options...>(takes);
     return tessera::detail::folded({o.kernels, o.weights.why}, o.weights);
   }
@@ -165,8 +166,10 @@ struct unfold_layer {
   engine::per_dimension padding{};
   engine::per_dimension dilation{};
 
-  constexpr engine::unfolding what() const { return tessera::detail::unfolded({kernel, stride, padding, dilation}); }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr engine::unfold_description description() const {
+    return tessera::detail::unfolded({kernel, stride, padding, dilation});
+  }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 /// `fold` as a value: `fold_layer{.kernel = {3, 3}, .stride = {2}, .output_size = {9, 8}}`.
@@ -179,11 +182,11 @@ struct fold_layer {
   engine::per_dimension output_size{};  ///< instead of it
   engine::per_dimension dilation{};
 
-  constexpr engine::folding what() const {
+  constexpr engine::fold_description description() const {
     const conv_transpose_layer ends{1, kernel, stride, padding, output_padding, output_size, dilation};
-    return tessera::detail::folded(tessera::detail::unfolded({kernel, stride, padding, dilation}), ends.what());
+    return tessera::detail::folded(tessera::detail::unfolded({kernel, stride, padding, dilation}), ends.description());
   }
-  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(what(), x); }
+  constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }
 };
 
 }  // namespace nn

@@ -17,7 +17,7 @@ class numbers_per_dimension {
   }
 
   constexpr void push(Number n) { numbers_.push(n); }
-  constexpr bool said() const { return !numbers_.empty(); }
+  constexpr bool is_set() const { return !numbers_.empty(); }
   constexpr int count() const { return numbers_.count; }
   constexpr Number operator[](int i) const { return numbers_[numbers_.count == 1 ? 0 : i]; }
 
@@ -43,7 +43,7 @@ class boundaries : public numbers_per_dimension<boundary> {
   constexpr boundaries(boundary all) { push(all); }
   constexpr boundaries(const numbers_per_dimension& all) : numbers_per_dimension(all) {}
 
-  constexpr boundary at(int i) const { return said() ? (*this)[i] : boundary::zero; }
+  constexpr boundary at(int i) const { return is_set() ? (*this)[i] : boundary::zero; }
 };
 
 /// Names of axes, outermost first: `{"model"}`.
@@ -77,13 +77,13 @@ struct kernel_options {
     static_vector<sliding, 8> all;
     for (int i = 0; i < kernel.count(); ++i) {
       sliding s{kernel[i], steps_by_kernel ? kernel[i] : 1, 0, 0, 1, edge.at(i)};
-      if (stride.said()) s.stride = stride[i];
-      if (padding.said()) s.before = s.after = padding[i];
+      if (stride.is_set()) s.stride = stride[i];
+      if (padding.is_set()) s.before = s.after = padding[i];
       if (at_ends(kernel.count())) {
         s.before = padding[2 * i];
         s.after = padding[2 * i + 1];
       }
-      if (dilation.said()) s.dilation = dilation[i];
+      if (dilation.is_set()) s.dilation = dilation[i];
       all.push(s);
     }
     return all;

@@ -23,7 +23,7 @@ constexpr index_t bytes_held(const layout& x, element e) {
 }
 
 /// What a change of layout takes of a worker's memory.
-struct way_memory {
+struct change_memory {
   index_t before = 0;     ///< the box that it begins with
   index_t behind = 0;     ///< the box that it ends with
   index_t between = 0;    ///< of what lies between exchanges, as far as it adds to both
@@ -47,8 +47,8 @@ constexpr index_t between(const change& c, element e) {
   return most;
 }
 
-constexpr way_memory memory_of(const layout& from, const layout& to, element e) {
-  way_memory m;
+constexpr change_memory memory_of(const layout& from, const layout& to, element e) {
+  change_memory m;
   m.before = bytes_held(from, e);
   m.behind = bytes_held(to, e);
   const change there = change_between(from, to);
@@ -62,9 +62,9 @@ constexpr way_memory memory_of(const layout& from, const layout& to, element e) 
 
 /// What a layer takes of a worker's memory, in bytes.
 struct layer_memory {
-  static_vector<way_memory, 4> operands;
-  static_vector<way_memory, 4> results;
-  static_vector<way_memory, 8> parameters;
+  static_vector<change_memory, 4> operands;
+  static_vector<change_memory, 4> results;
+  static_vector<change_memory, 8> parameters;
   index_t stored = 0;   ///< by its parameters
   index_t learned = 0;  ///< by those of them that have gradients
   index_t held = 0;     ///< by what is gathered of them and held, with its gradient
@@ -74,18 +74,18 @@ struct layer_memory {
   index_t scratch = 0;          ///< what it takes while it runs
   index_t returning = 0;        ///< what its backward does
   bool differentiable = false;  ///< its result has a gradient
-  saved_tensors holds;
+  saved_tensors saves;
 };
 
 // What windows that are read in parts take for a frame, of which the edges alone are filled, and keep of those, where
 // any worker reads so and none reads a frame as a whole; else nothing.
 struct edge_memory {
-  index_t frame = 0;
+  index_t padded = 0;
   index_t kept = 0;
 };
 constexpr edge_memory edges_of(const layer_plan& p, element e) {
   const layout &given = p.given(), &used = p.used();
-  const int first = used.dims.count - p.holds.windows.count;
+  const int first = used.dims.count - p.saves.windows.count;
   if (!brings_a_halo(given, used)) return {};
   edge_memory m{bytes_held(used, e), 0};
   double share = 0;
@@ -98,9 +98,9 @@ constexpr edge_memory edges_of(const layer_plan& p, element e) {
     for (int k = 0; d >= first && k < made.count(); ++k) {
       const intervals part = own.held(k), all = held.held(k), outputs = made.held(k);
       if (size_of(part) == 0 || size_of(outputs) == 0 || part.count != 1 || all.count != 1) return {};
-      const sliding& window = p.holds.windows[d - first];
-      const halo_split at = p.holds.spreads ? adding_of(window, part[0], all[0], outputs[0])
-                                            : halo_split_of(window, part[0], all[0], outputs[0], p.holds.pads);
+      const sliding& window = p.saves.windows[d - first];
+      const halo_split at = p.saves.spreads ? adding_of(window, part[0], all[0], outputs[0])
+                                            : halo_split_of(window, part[0], all[0], outputs[0], p.saves.pads);
       if (!at.serves) return {};
       index_t reads = 0, gives = 0;
       for (const halo_split::edge& one : at.edges) {
@@ -112,7 +112,7 @@ constexpr edge_memory edges_of(const layer_plan& p, element e) {
       most_of = here > most_of ? here : most_of;
     }
     share += most_of;
-    if (most > 0) m.kept = capped_sum(m.kept, m.frame / longest(held) * most);
+    if (most > 0) m.kept = capped_sum(m.kept, m.padded / longest(held) * most);
   }
   return share <= most_edges ? m : edge_memory{};
 }
@@ -121,7 +121,7 @@ constexpr edge_memory edges_of(const layer_plan& p, element e) {
 constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
   const layout& used = p.used();
   const layout& raw = p.raw();
-  const int first = used.dims.count - p.holds.windows.count;
+  const int first = used.dims.count - p.saves.windows.count;
   bool framed = false;
   index_t read = bytes_of(e);
   index_t copied = bytes_of(e);
@@ -130,16 +130,16 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
     const parts given(raw, d);
     index_t most = longest(held);
     copied = capped_product(copied, d >= first       ? longest(given)
-                                    : d == first - 1 ? smaller(most, p.holds.columns)
+                                    : d == first - 1 ? smaller(most, p.saves.columns)
                                                      : most);
     if (d >= first) {
-      const sliding& s = p.holds.windows[d - first];
+      const sliding& s = p.saves.windows[d - first];
       copied = capped_product(copied, s.kernel);
       for (int k = 0; k < given.count() && held.count() == given.count(); ++k) {
         const interval outputs = given.held(k)[0];
         const intervals has = held.held(k);
         if (outputs.empty() || size_of(has) == 0) continue;
-        const padding_plan f = padding_plan_of(s, has[0], outputs, p.holds.pads);
+        const padding_plan f = padding_plan_of(s, has[0], outputs, p.saves.pads);
         const index_t wanted = s.edge == boundary::zero ? f.before + has[0].size() + f.behind
                                                         : (outputs.size() - 1) * s.stride + s.reach();
         framed = framed || wanted > size_of(has);
@@ -149,43 +149,43 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
     read = capped_product(read, most);
   }
   const edge_memory edges = edges_of(p, e);
-  if (edges.frame > 0) {
+  if (edges.padded > 0) {
     m.operands[0].fresh = false;
     m.remembered = capped_sum(m.remembered, edges.kept);
-    m.scratch = capped_sum(m.scratch, larger(read, edges.frame));
+    m.scratch = capped_sum(m.scratch, larger(read, edges.padded));
   } else if (framed) {
     m.operands[0].behind = read;
     m.operands[0].fresh = true;
   }
-  if (p.holds.columns > 0) {
+  if (p.saves.columns > 0) {
     m.scratch = capped_sum(m.scratch, copied);
     m.returning = capped_sum(m.returning, copied);
   }
   // behind the operation's own backward
-  if (edges.frame > 0) m.returning = larger(m.returning, larger(read, edges.frame));
+  if (edges.padded > 0) m.returning = larger(m.returning, larger(read, edges.padded));
 }
 
 // What each input gives under transposed windows, before it is added: LibTorch keeps all samples' forward under one or
 // two, else one's.
 constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
-  const int first = p.used().dims.count - p.holds.windows.count;
-  index_t copied = capped_product(bytes_of(e), p.holds.columns);
+  const int first = p.used().dims.count - p.saves.windows.count;
+  index_t copied = capped_product(bytes_of(e), p.saves.columns);
   for (int d = first; d < p.used().dims.count; ++d)
-    copied = capped_product(copied, capped_product(longest(parts(p.used(), d)), p.holds.windows[d - first].kernel));
+    copied = capped_product(copied, capped_product(longest(parts(p.used(), d)), p.saves.windows[d - first].kernel));
   m.returning = capped_sum(m.returning, copied);
-  for (int d = 0; d < first - 1 && p.holds.windows.count < 3; ++d)
+  for (int d = 0; d < first - 1 && p.saves.windows.count < 3; ++d)
     copied = capped_product(copied, longest(parts(p.used(), d)));
   m.scratch = capped_sum(m.scratch, copied);
-  if (const edge_memory edges = edges_of(p, e); edges.frame > 0) {
+  if (const edge_memory edges = edges_of(p, e); edges.padded > 0) {
     m.operands[0].fresh = false;
     m.remembered = capped_sum(m.remembered, edges.kept);
-    m.scratch = capped_sum(m.scratch, edges.frame);
-    m.returning = larger(m.returning, edges.frame);
+    m.scratch = capped_sum(m.scratch, edges.padded);
+    m.returning = larger(m.returning, edges.padded);
     return;
   }
   // The result may be a view of more. Its gradient is padded to that, one dimension after the other, the first one
   // last.
-  way_memory& y = m.results[0];
+  change_memory& y = m.results[0];
   index_t whole = bytes_of(e);
   index_t padding = bytes_of(e);
   for (int d = 0; d < p.raw().dims.count; ++d) {
@@ -196,7 +196,7 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
     for (int k = 0; d >= first && k < outputs.count(); ++k)
       if (!inputs.held(k)[0].empty() && !outputs.held(k)[0].empty())
         most = larger(
-            most, transposed_crop_of(p.holds.windows[d - first], inputs.held(k)[0], outputs.held(k)[0]).made.size());
+            most, transposed_crop_of(p.saves.windows[d - first], inputs.held(k)[0], outputs.held(k)[0]).made.size());
     padding = capped_product(padding, padding == whole && most > given ? given : most);
     whole = capped_product(whole, most);
   }
@@ -208,13 +208,13 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
 /// The memory of a layer whose operands have these elements.
 constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e) {
   layer_memory m;
-  m.holds = p.holds;
+  m.saves = p.saves;
   for (int i = 0; i < p.inputs(); ++i) m.operands.push(memory_of(p.given(i), p.used(i), e[i]));
   for (int i = 0; i < p.outputs(); ++i) {
     const element of = p.element_of(i, e[0]), travels = p.travels_in(i, e[0]);
     m.results.push(memory_of(p.raw(i), p.output(i), travels));
     if (travels != of) {  // rounded behind
-      way_memory& y = m.results[i];
+      change_memory& y = m.results[i];
       y.between = capped_sum(y.between, y.behind);
       y.returning = capped_sum(y.returning, y.behind);
       y.behind = bytes_held(p.output(i), of);
@@ -224,7 +224,7 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   for (int i = 0; i < p.parameters(); ++i) {
     const element of = p.parameter_element(i, e[0]);
     const index_t stored = bytes_held(p.stored(i), of);
-    const way_memory gathers = memory_of(p.stored(i), p.weight(i), of);
+    const change_memory gathers = memory_of(p.stored(i), p.weight(i), of);
     m.parameters.push(p.held(i) ? memory_of(p.weight(i), p.weight(i), of) : gathers);
     m.parameters[i].released = p.released(i);
     m.parameters[i].frozen = p.frozen(i);
@@ -237,20 +237,20 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
     m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));
   if (p.outputs() == 0) return m;
   for (int i = 0; i < p.exchanges(); ++i) {
-    const way_memory x = memory_of(p.from(i), p.to(i), p.exchanged_element(i));
+    const change_memory x = memory_of(p.from(i), p.to(i), p.exchanged_element(i));
     if (!x.changes) continue;
-    index_t& into = p.holds.exchanges && (p.holds.operands != 0 || p.holds.results != 0) ? m.beside : m.scratch;
+    index_t& into = p.saves.exchanges && (p.saves.operands != 0 || p.saves.results != 0) ? m.beside : m.scratch;
     into = capped_sum(into, capped_sum(x.before, x.behind));
-    m.holds.passes = false;
+    m.saves.passes = false;
   }
   for (int i = 0; i < p.made(); ++i) {
     index_t& into = p.made_always(i) ? m.beside : m.remembered;
     into = capped_sum(into, bytes_held(p.made(i), p.made_element(i)));
   }
-  m.returning = capped_sum(m.scratch, capped_product(m.results[0].before, p.holds.returning));
-  m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.holds.scratch));
-  if (p.holds.spreads) add_given(p, e[0], m);
-  else if (!p.holds.windows.empty()) add_windows(p, e[0], m);
+  m.returning = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.returning));
+  m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.scratch));
+  if (p.saves.spreads) add_given(p, e[0], m);
+  else if (!p.saves.windows.empty()) add_windows(p, e[0], m);
   return m;
 }
 

@@ -20,7 +20,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     }
     for (int i = 0; i < Nodes; ++i)
       for (int k = 0; k < results_[i]; ++k) {
-        const way_memory& y = of[i].results[k];
+        const change_memory& y = of[i].results[k];
         bytes_[first_[i] + k] = y.behind;
         stored_[first_[i] + k] = y.fresh ? y.behind : larger(y.behind, y.whole);
       }
@@ -88,7 +88,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     const layer_memory& now = of_[i];
     now_ = again_from_ > 0 ? &at_[i].backward : &at_[i].forward;
     for (int k = 0; k < now.operands.count; ++k) needs_[i] = needs_[i] || graded_[operand_[i][k]];
-    for (const way_memory& w : now.parameters) needs_[i] = needs_[i] || !w.frozen;
+    for (const change_memory& w : now.parameters) needs_[i] = needs_[i] || !w.frozen;
     needs_[i] = needs_[i] && now.differentiable;
     const bool kept = saves && needs_[i];
     compute(now, kept);
@@ -161,17 +161,17 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
   // What a layer has at once while it computes.
   constexpr void compute(const layer_memory& now, bool kept) {
     index_t taken = 0;
-    const auto take = [&](const way_memory& w) {
+    const auto count = [&](const change_memory& w) {
       if (!w.fresh) return;
       reach(capped_sum(taken, capped_sum(w.behind, w.between)));
       taken = capped_sum(taken, w.behind);
     };
-    for (const way_memory& x : now.operands) take(x);
-    for (const way_memory& w : now.parameters) take(w);
+    for (const change_memory& x : now.operands) count(x);
+    for (const change_memory& w : now.parameters) count(w);
     index_t given = kept ? capped_sum(now.beside, now.remembered) : now.beside;
     index_t leaving = 0;
-    for (const way_memory& y : now.results) {
-      if (!now.holds.view) given = capped_sum(given, larger(y.before, y.whole));
+    for (const change_memory& y : now.results) {
+      if (!now.saves.view) given = capped_sum(given, larger(y.before, y.whole));
       if (y.fresh) leaving = larger(leaving, capped_sum(y.behind, y.between));
     }
     taken = capped_sum(taken, given);
@@ -183,15 +183,15 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     const layer_memory& now = of_[i];
     own_[i] = capped_sum(now.beside, now.remembered);
     for (int k = 0; k < now.operands.count; ++k) {
-      if ((now.holds.operands >> k & 1u) == 0) continue;
+      if ((now.saves.operands >> k & 1u) == 0) continue;
       if (now.operands[k].fresh) own_[i] = capped_sum(own_[i], now.operands[k].behind);
       else hold(root_[operand_[i][k]]);
     }
     for (int k = 0; k < now.parameters.count; ++k)
-      if ((now.holds.weights >> k & 1u) != 0 && now.parameters[k].fresh && !now.parameters[k].released)
+      if ((now.saves.weights >> k & 1u) != 0 && now.parameters[k].fresh && !now.parameters[k].released)
         own_[i] = capped_sum(own_[i], now.parameters[k].behind);
     for (int k = 0; k < results_[i]; ++k) {
-      if ((now.holds.results >> k & 1u) == 0) continue;
+      if ((now.saves.results >> k & 1u) == 0) continue;
       if (now.results[k].fresh) own_[i] = capped_sum(own_[i], now.results[k].before);
       else hold(root_[first_[i] + k]);
     }
@@ -200,9 +200,9 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
   constexpr void release(int i) {
     const layer_memory& now = of_[i];
     for (int k = 0; k < now.operands.count; ++k)
-      if ((now.holds.operands >> k & 1u) != 0 && !now.operands[k].fresh) let_go(root_[operand_[i][k]]);
+      if ((now.saves.operands >> k & 1u) != 0 && !now.operands[k].fresh) let_go(root_[operand_[i][k]]);
     for (int k = 0; k < results_[i]; ++k)
-      if ((now.holds.results >> k & 1u) != 0 && !now.results[k].fresh) let_go(root_[first_[i] + k]);
+      if ((now.saves.results >> k & 1u) != 0 && !now.results[k].fresh) let_go(root_[first_[i] + k]);
     remove(own_[i]);
   }
 
@@ -213,7 +213,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     index_t raw = 0;
     for (int k = 0; k < results_[i]; ++k) {
       const int v = first_[i] + k;
-      const way_memory& y = now.results[k];
+      const change_memory& y = now.results[k];
       if (gradient_[v] < 0) continue;
       reached = true;
       if (y.changes) {
@@ -232,19 +232,19 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     }
     if (!reached) return;
     index_t again = 0;  // of parameters that were released
-    for (const way_memory& w : now.parameters) {
+    for (const change_memory& w : now.parameters) {
       if (!w.released) continue;
       reach(capped_sum(w.behind, w.between));
       add(w.behind);
       again = capped_sum(again, w.behind);
     }
-    const bool passes = now.holds.passes;
+    const bool passes = now.saves.passes;
     const auto graded = [&](int k) { return graded_[operand_[i][k]]; };
     index_t made = 0;
     for (int k = 0; k < now.operands.count && !passes; ++k)
       if (graded(k)) made = capped_sum(made, now.operands[k].behind);
     index_t weights = 0;
-    for (const way_memory& w : now.parameters)
+    for (const change_memory& w : now.parameters)
       if (!w.frozen) weights = capped_sum(weights, w.behind);
     add(capped_sum(made, weights));
     reach(now.returning);
@@ -254,7 +254,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     release(i);
     remove(again);
     if (!passes) remove(raw);  // else it goes on as the operand's
-    for (const way_memory& w : now.parameters) {
+    for (const change_memory& w : now.parameters) {
       if (w.frozen) continue;
       if (w.changes) reach(capped_sum(w.before, w.returning));
       remove(w.behind);
@@ -266,7 +266,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     collect(i);
     for (int k = 0; k < now.operands.count; ++k) {
       if (!graded(k)) continue;
-      const way_memory& x = now.operands[k];
+      const change_memory& x = now.operands[k];
       index_t mine = passes ? raw : x.behind;
       if (x.changes) {
         reach(capped_sum(x.before, x.returning));

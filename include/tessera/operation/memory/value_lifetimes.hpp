@@ -16,14 +16,14 @@ class value_lifetimes {
       const auto& node = program.nodes[i];
       first_[i] = values;
       owner_[i] = owner_of(program, i);
-      for (int k = 0; k < of[i].operands.count; ++k) operand_[i][k] = place_of(program.operand(node, k));
+      for (int k = 0; k < of[i].operands.count; ++k) operand_[i][k] = index_of(program.operand(node, k));
       for (int k = 0; k < node.results; ++k, ++values)
         root_[values] = k == 0 && views(of[i]) ? root_[operand_[i][0]] : values;
       results_[i] = node.results;
     }
     first_[Nodes] = values;
     output_count_ = program.outputs;
-    for (int i = 0; i < output_count_; ++i) outputs_[i] = place_of(program.output(i));
+    for (int i = 0; i < output_count_; ++i) outputs_[i] = index_of(program.output(i));
     for (int v = 0; v < values; ++v) last_[v] = v < program.inputs ? Nodes : -1;
     for (int i = 0; i < Nodes; ++i)
       for (int k = 0; k < of[i].operands.count; ++k)
@@ -31,7 +31,7 @@ class value_lifetimes {
     for (int i = 0; i < output_count_; ++i) last_[outputs_[i]] = Nodes;
   }
 
-  constexpr int place_of(const program_value& v) const { return v.node < 0 ? v.place : first_[v.node] + v.place; }
+  constexpr int index_of(const program_value& v) const { return v.node < 0 ? v.index : first_[v.node] + v.index; }
   constexpr bool first_reading(int i, int k) const {
     for (int before = 0; before < k; ++before)
       if (operand_[i][before] == operand_[i][k]) return false;
@@ -61,7 +61,7 @@ class value_lifetimes {
 
  private:
   static constexpr bool views(const layer_memory& m) {
-    return m.holds.view && !m.results[0].fresh && !m.operands[0].fresh;
+    return m.saves.view && !m.results[0].fresh && !m.operands[0].fresh;
   }
 };
 

@@ -14,10 +14,11 @@
 
 // Descriptions that say a layer whole: what run time plans and computes of them is in the compiled library.
 // clang-format off
-#define TESSERA_DESCRIPTIONS(f)                                                                           \
-  f(adaptive_maximum) f(attending) f(averaging) f(casting) f(contraction) f(dropping) f(drawn_slopes)     \
-  f(flattening) f(folding) f(learned_slope) f(lookup) f(normalisation) f(pooling) f(projection)           \
-  f(rectifying) f(shuffling) f(slicing) f(unfolding) f(upsampling) f(widening)
+#define TESSERA_DESCRIPTIONS(f)                                                                                  \
+  f(adaptive_max_pool_description) f(attention_description) f(cast_description) f(contraction)                   \
+  f(dropout_description) f(flatten_description) f(fold_description) f(global_avg_pool_description) f(lookup)     \
+  f(normalisation) f(pad_description) f(pixel_shuffle_description) f(pooling) f(prelu_description) f(projection) \
+  f(relu_description) f(rrelu_description) f(slice_description) f(unfold_description) f(upsampling)
 // clang-format on
 
 #ifdef TESSERA_COMPILED

@@ -9,7 +9,7 @@ namespace tessera {
 namespace engine {
 
 /// What types know of a layer at its layouts.
-struct layer_facts {
+struct layer_record {
   const char* name = nullptr;
   bool only_here = false;  ///< no layer of the serial network: it takes no number in its keys
   layer_plan (*planned)(const void* layer) = nullptr;
@@ -24,6 +24,7 @@ struct layer_facts {
 
 namespace detail {
 
+// Whether the serial network has no such layer.
 template <class L>
 inline constexpr bool is_only_here = requires { L::only_here; };
 
@@ -34,23 +35,23 @@ constexpr const void* kept_of() {
 }
 
 template <class On>
-inline constexpr layer_facts facts_of{On::layer::name, is_only_here<typename On::layer>, &On::plan, On::elements,
-                                      kept_of<typename On::layer>()};
+inline constexpr layer_record layer_record_of{On::layer::name, is_only_here<typename On::layer>, &On::plan,
+                                              On::elements, kept_of<typename On::layer>()};
 
 /// Notes what types know.
 struct plans {
-  using fact = layer_facts;
+  using record = layer_record;
   template <class On>
-  static constexpr const fact* fact_of() {
-    return &facts_of<On>;
+  static constexpr const record* record_of() {
+    return &layer_record_of<On>;
   }
 };
 
 // The tensor types stand at a place of the template and behind it.
-template <int Place, class... In>
+template <int Argument, class... In>
 struct inputs_check {
   static constexpr refusal value = [] {
-    constexpr refusal kinds = check_kinds<kind::network, kind::tensor, In...>(Place);
+    constexpr refusal kinds = check_kinds<kind::network, kind::tensor, In...>(Argument);
     if constexpr (kinds.ok()) return first_of(refusal{}, described<In>::verdict_source::value...);
     else return kinds;
   }();
@@ -69,17 +70,17 @@ template <class List>
 using only_type = typename only_type_of<List>::type;
 
 // Why a module on tensor types, which gives Y, is no network, if it is none.
-template <class Reading, int Place, class Module, class Y, class... In>
+template <class Mode, int Argument, class Module, class Y, class... In>
 constexpr auto network_verdict() {
-  using inputs = verdict_of<inputs_check<Place, In...>>;
+  using inputs = verdict_of<inputs_check<Argument, In...>>;
   using given = typename flows_of<Y>::verdict;
   if constexpr (!inputs::ok) return inputs{};
   else if constexpr (kind_of<Module> != kind::layer && !is_callable<Module>())
     return wrong_argument<kind::network, 0, kind::module, kind_of<Module>>{};
   else if constexpr (!given::ok) return given{};
-  else if constexpr (!module_call<Reading, Module, canonical_tensor<In>...>::is_constant)
+  else if constexpr (!module_call<Mode, Module, canonical_tensor<In>...>::is_constant)
     return verdicts::module_not_constant<>{};
-  else return verdict_of<typename module_call<Reading, Module, canonical_tensor<In>...>::counted>{};
+  else return verdict_of<typename module_call<Mode, Module, canonical_tensor<In>...>::counted>{};
 }
 
 }  // namespace detail
@@ -95,7 +96,7 @@ struct network_of {
   using input = detail::only_type<inputs>;    ///< where there is one
   using output = detail::only_type<outputs>;  ///< where there is one
 
-  static constexpr const program_view<layer_facts>& program =
+  static constexpr const program_view<layer_record>& program =
       detail::module_program<detail::plans, Module, canonical_tensor<In>...>::view;
 };
 
@@ -112,23 +113,23 @@ struct refused_network {
   using outputs = detail::type_list<detail::refused_like<In>>;
   using input = In;
   using output = detail::refused_like<In>;
-  static constexpr engine::program_view<engine::layer_facts> program{};
+  static constexpr engine::program_view<engine::layer_record> program{};
   static_assert((Verdict::template refuse<Verdict>(), true));
 };
 
 namespace detail {
 
 // What a chain gives of a tensor type.
-template <class Reading, class In, class... Layers>
+template <class Mode, class In, class... Layers>
 struct given_by_chain {
-  using type = decltype(nn::chain<Layers...>{}(typename input_flow<In, Reading>::type{}));
+  using type = decltype(nn::chain<Layers...>{}(typename input_flow<In, Mode>::type{}));
 };
 
 // `Accepted` where the layers fit one another, else `Refused`, neither of them instantiated.
-template <class Reading, template <class, class...> class Accepted, template <class, class> class Refused, int Place,
+template <class Mode, template <class, class...> class Accepted, template <class, class> class Refused, int Argument,
           class Module, class Y, class... In>
 struct network_by {
-  using verdict = decltype(network_verdict<Reading, Place, Module, Y, In...>());
+  using verdict = decltype(network_verdict<Mode, Argument, Module, Y, In...>());
   template <class First = void, class...>
   struct first {
     using type = as_tensor<First>;
@@ -187,19 +188,19 @@ template <class Network, class... Bindings>
 using traffic_bindings = verdict_of<traffic_bindings_check<Network, Bindings...>>;
 
 // What a layer moves, as constants of its own: a network's are many, however long it is.
-template <const auto* Facts, auto... Bindings>
+template <const auto* Record, auto... Bindings>
 struct constant_exchanges {
-  static constexpr layer_exchanges of = exchanges_of(Facts->plan(), Facts->elements, extents_bound(Bindings...));
+  static constexpr layer_exchanges of = exchanges_of(Record->plan(), Record->elements, extents_bound(Bindings...));
 };
-template <const auto* Facts, auto... Bindings>
+template <const auto* Record, auto... Bindings>
 inline constexpr traffic_value layer_traffic =
-    counted_traffic<constant_exchanges<Facts, Bindings...>, Facts->elements[0]>();
+    counted_traffic<constant_exchanges<Record, Bindings...>, Record->elements[0]>();
 
-template <const auto& Program, class Places = indices_below<Program.count>>
+template <const auto& Program, class Indices = indices_below<Program.count>>
 struct program_traffic;
-template <const auto& Program, int... Place>
-struct program_traffic<Program, indices<Place...>> {
-  static constexpr traffic_value sum(const traffic_value (&each)[sizeof...(Place) + 1]) {
+template <const auto& Program, int... Node>
+struct program_traffic<Program, indices<Node...>> {
+  static constexpr traffic_value sum(const traffic_value (&each)[sizeof...(Node) + 1]) {
     traffic_value all;
     for (int i = 0; i <= Program.count; ++i) {
       traffic_value t = each[i];
@@ -209,13 +210,13 @@ struct program_traffic<Program, indices<Place...>> {
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {
-    return sum({bound_traffic(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)
-                    .again(Program.times_again(Place))...,
+    return sum({bound_traffic(Program.nodes[Node].record->plan(), Program.nodes[Node].record->elements, known)
+                    .again(Program.times_again(Node))...,
                 {}});
   }
   template <auto... Bindings>
   static constexpr traffic_value constant() {
-    return sum({layer_traffic<Program.nodes[Place].what, Bindings...>.again(Program.times_again(Place))..., {}});
+    return sum({layer_traffic<Program.nodes[Node].record, Bindings...>.again(Program.times_again(Node))..., {}});
   }
 };
 

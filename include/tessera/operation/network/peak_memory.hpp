@@ -60,16 +60,16 @@ constexpr layer_memory bound_memory(layer_plan p, const operand_elements& e, con
 }
 
 // What a layer takes, as a constant of its own.
-template <const auto* Facts, auto... Bindings>
+template <const auto* Record, auto... Bindings>
 inline constexpr layer_memory constant_memory =
-    bound_memory(Facts->plan(), Facts->elements, extents_bound(Bindings...));
+    bound_memory(Record->plan(), Record->elements, extents_bound(Bindings...));
 
-template <const auto& Program, class Inputs, class Places = indices_below<Program.count>>
+template <const auto& Program, class Inputs, class Indices = indices_below<Program.count>>
 struct program_memory;
-template <const auto& Program, class... In, int... Place>
-struct program_memory<Program, type_list<In...>, indices<Place...>> {
+template <const auto& Program, class... In, int... Node>
+struct program_memory<Program, type_list<In...>, indices<Node...>> {
   using run = simulated_run<Program.count, values_of(Program)>;
-  using layers = const layer_memory (&)[sizeof...(Place) + 1];
+  using layers = const layer_memory (&)[sizeof...(Node) + 1];
 
   static constexpr memory_value sum(layers each, const bound_extents& known, node_memory* nodes = nullptr) {
     const index_t inputs[]{bytes_bound(described<In>::value, known)..., 0};
@@ -88,13 +88,13 @@ struct program_memory<Program, type_list<In...>, indices<Place...>> {
     return all;
   }
   static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {
-    return sum({bound_memory(Program.nodes[Place].what->plan(), Program.nodes[Place].what->elements, known)...,
+    return sum({bound_memory(Program.nodes[Node].record->plan(), Program.nodes[Node].record->elements, known)...,
                 layer_memory()},
                known, nodes);
   }
   template <auto... Bindings>
   static constexpr memory_value constant() {
-    return sum({constant_memory<Program.nodes[Place].what, Bindings...>..., layer_memory()},
+    return sum({constant_memory<Program.nodes[Node].record, Bindings...>..., layer_memory()},
                extents_bound(Bindings...));
   }
 };
@@ -107,6 +107,8 @@ struct constant_peak {
 };
 
 }  // namespace detail
+
+// As `traffic` asks, line by line: one function for both would name the network once more in the message of a mistake.
 
 /// What a network takes of a worker's memory for given values of its dynamic extents:
 /// `peak_memory<net>(bind<batch>(64)).training`.

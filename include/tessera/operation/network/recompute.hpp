@@ -13,7 +13,7 @@ namespace tessera::nn {
 template <class Part>
 struct recompute {
   using wraps = Part;
-  static constexpr int results = tessera::detail::results_said<Part>();
+  static constexpr int results = tessera::detail::result_count<Part>();
   static constexpr Part inside() { return {}; }
   template <class Call, FlowType First, FlowType... Rest>
   constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {

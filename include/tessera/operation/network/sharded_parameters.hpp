@@ -43,9 +43,9 @@ constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
       spreads = true;
     }
     if (!p.why.ok()) continue;
-    if (spreads) p.store(stored, i);
+    if (spreads) p.set_stored(stored, i);
     const bool holds = over.times == gathering::held;  // what has no tiles too
-    if (holds || (spreads && !p.held(i))) p.gather(over.times, i);
+    if (holds || (spreads && !p.held(i))) p.set_gathering(over.times, i);
   }
   return p;
 }
@@ -106,28 +106,28 @@ struct layer_in_tiles : L {
   }
 };
 
-/// Notes layers as another reading does, with their parameters stored as tiles.
-template <class Reading, class... Axes>
-struct reading_tiles {
-  using on = Reading;
-  using fact = typename Reading::fact;
+/// Notes layers as another mode does, with their parameters stored as tiles.
+template <class Mode, class... Axes>
+struct tiles_mode {
+  using on = Mode;
+  using record = typename Mode::record;
   template <class L>
   using in_place_of = layer_in_tiles<L, Axes...>;
   template <class On>
-  static constexpr const fact* fact_of() {
-    return Reading::template fact_of<On>();
+  static constexpr const record* record_of() {
+    return Mode::template record_of<On>();
   }
 };
 
-// The same flows for another reading that notes the same.
-template <class Reading, class T, class Before, class Verdict>
-constexpr flow<T, Reading, Verdict> read_by(const flow<T, Before, Verdict>& x) {
+// The same flows in another mode that notes the same.
+template <class Mode, class T, class Before, class Verdict>
+constexpr flow<T, Mode, Verdict> in_mode(const flow<T, Before, Verdict>& x) {
   return {x.in, x.from};
 }
-template <class Reading, class... F>
-constexpr auto read_by(const flows<F...>& all) {
-  return [&]<int... Place>(indices<Place...>) {
-    return flows(read_by<Reading>(get<Place>(all))...);
+template <class Mode, class... F>
+constexpr auto in_mode(const flows<F...>& all) {
+  return [&]<int... Index>(indices<Index...>) {
+    return flows(in_mode<Mode>(get<Index>(all))...);
   }(indices_below<sizeof...(F)>{});
 }
 
@@ -150,7 +150,7 @@ namespace nn {
 template <class Part, class... Axes>
 struct sharded_over {
   using wraps = Part;
-  static constexpr int results = tessera::detail::results_said<Part>();
+  static constexpr int results = tessera::detail::result_count<Part>();
   static constexpr Part inside() { return {}; }
   template <class Call, FlowType First, FlowType... Rest>
   constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {
@@ -159,10 +159,10 @@ struct sharded_over {
       first.in->refuse(named::why, "sharded_over");
       return first.in->sharded_over(named::over(), [&] { return call(first, rest...); });
     } else {
-      using reading = typename First::reading;
-      using tiles = tessera::detail::reading_tiles<reading, Axes...>;
-      const auto y = call(tessera::detail::read_by<tiles>(first), tessera::detail::read_by<tiles>(rest)...);
-      return tessera::detail::read_by<reading>(y);
+      using mode = typename First::trace_mode;
+      using tiles = tessera::detail::tiles_mode<mode, Axes...>;
+      const auto y = call(tessera::detail::in_mode<tiles>(first), tessera::detail::in_mode<tiles>(rest)...);
+      return tessera::detail::in_mode<mode>(y);
     }
   }
   template <FlowType... F>

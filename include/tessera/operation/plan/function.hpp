@@ -23,9 +23,9 @@ struct exchange_value {
 using exchange_values = static_vector<exchange_value, 4>;
 
 /// A function of tensors is a value: it has a `name`, and `on(values…)` says what it gives. One that is a local
-/// operation has its signature, `what(layouts…)`, too, another its `exchanges(values…)`; what it computes of boxes is
-/// `compute(f, boxes…)` on the tensor floor. What it holds in memory it says by `saves`, or by `hold(plan, values…)`
-/// where that depends on its operands.
+/// operation has its signature, `signature_on(layouts…)`, too, another its `exchanges(values…)`; what it computes of
+/// boxes is `compute(f, boxes…)` on the tensor floor. What it holds in memory it says by `saves`, or by `hold(plan,
+/// values…)` where that depends on its operands.
 ///
 /// What a function of types gives and moves follows from its own type; the numbers that it holds can only be refused.
 using function = detail::is_a<kind::function>;
@@ -33,11 +33,11 @@ using function = detail::is_a<kind::function>;
 /// What a local operation gives, with an element of its own. Operands have one element, `of`; of operations of one's
 /// own only those that have a gradient need it, and constants have theirs.
 template <class... Values>
-constexpr function_value infer_values(const signature& what, element gives, element of, bool constants_differ,
+constexpr function_value infer_values(const signature& op, element gives, element of, bool constants_differ,
                                       const Values&... x) {
   static_vector<operand, 4> operands = no_items<operand, 4>;
   (operands.push({x.layout, !has_cotangent(x.element)}), ...);
-  const inferred y = infer(what, operands);
+  const inferred y = infer(op, operands);
   function_value all{{y.layout, gives}, y.why};
   const auto agrees = [&](element e) {
     if (all.why.ok() && e != of && (has_cotangent(e) || !constants_differ))
@@ -50,13 +50,13 @@ constexpr function_value infer_values(const signature& what, element gives, elem
 /// What an operation of one's own gives: the element of the operands that have gradients, of constants alone that of
 /// the first.
 template <class... Values>
-constexpr function_value infer_own(const signature& what, const tensor_value& first, const Values&... rest) {
+constexpr function_value infer_own(const signature& op, const tensor_value& first, const Values&... rest) {
   element e = first.element;
   [[maybe_unused]] const auto leads = [&](element other) {
     if (!has_cotangent(e) && has_cotangent(other)) e = other;
   };
   (leads(rest.element), ...);
-  return infer_values(what, e, e, true, first, rest...);
+  return infer_values(op, e, e, true, first, rest...);
 }
 
 }  // namespace engine
@@ -90,41 +90,42 @@ enum class saved : signed char {
 };
 
 /// What LibTorch then holds until backward.
-constexpr saved_tensors footprint_of(saved what) {
-  if (what == saved::view) return saved_tensors::viewing();
-  const bool operands = what == saved::operands || what == saved::everything;
-  const bool result = what == saved::result || what == saved::everything;
+constexpr saved_tensors footprint_of(saved kept) {
+  if (kept == saved::view) return saved_tensors::viewing();
+  const bool operands = kept == saved::operands || kept == saved::everything;
+  const bool result = kept == saved::result || kept == saved::everything;
   saved_tensors f = saved_tensors::saving(operands ? 0xf : 0, 0, result ? 1 : 0);
-  f.passes = what == saved::passes;
-  f.view = what == saved::operand;
+  f.passes = kept == saved::passes;
+  f.view = kept == saved::operand;
   return f;
 }
 
 /// Refuses an element that a function does not take.
-constexpr refusal check_takes(takes what, element e) {
+constexpr refusal check_takes(takes accepted, element e) {
   const bool number = !is_wide_unsigned(e) && e != element::boolean;
-  const bool fits = what == takes::everything || (what == takes::arithmetic && !is_wide_unsigned(e)) ||
-                    (what == takes::numbers && number) || (what == takes::ordered && number && !is_complex(e)) ||
-                    (what == takes::fractions && has_cotangent(e)) ||
-                    (what == takes::reals && has_cotangent(e) && !is_complex(e));
+  const bool fits = accepted == takes::everything || (accepted == takes::arithmetic && !is_wide_unsigned(e)) ||
+                    (accepted == takes::numbers && number) ||
+                    (accepted == takes::ordered && number && !is_complex(e)) ||
+                    (accepted == takes::fractions && has_cotangent(e)) ||
+                    (accepted == takes::reals && has_cotangent(e) && !is_complex(e));
   return fits ? refusal{} : refusal{code::no_function_of_element, static_cast<int>(e)};
 }
 
 /// The element that a function gives, of operands of one element.
-constexpr element element_given(gives what, element of) {
-  if (what == gives::booleans || (what == gives::answers && of != element::uint8)) return element::boolean;
-  if (what == gives::counts && !has_cotangent(of)) return element::int64;
-  if (what == gives::indices) return element::int64;
-  if (what == gives::reals && is_complex(of)) return of == element::complex64 ? element::float32 : element::float64;
+constexpr element element_given(gives given, element of) {
+  if (given == gives::booleans || (given == gives::answers && of != element::uint8)) return element::boolean;
+  if (given == gives::counts && !has_cotangent(of)) return element::int64;
+  if (given == gives::indices) return element::int64;
+  if (given == gives::reals && is_complex(of)) return of == element::complex64 ? element::float32 : element::float64;
   return of;
 }
 
 /// What a local function gives of operands of one element, by its signature.
 template <class... Values>
-constexpr function_value local(const signature& what, takes elements, gives result, const tensor_value& x,
+constexpr function_value local(const signature& op, takes elements, gives result, const tensor_value& x,
                                const Values&... rest) {
   if (const refusal why = check_takes(elements, x.element); !why.ok()) return {{}, why};
-  return infer_values(what, element_given(result, x.element), x.element, false, x, rest...);
+  return infer_values(op, element_given(result, x.element), x.element, false, x, rest...);
 }
 
 }  // namespace functions::engine

@@ -30,32 +30,34 @@ constexpr bool has_terms(const layout& x) {
 class layer_plan {
  public:
   refusal why;
-  engine::saved_tensors holds;  ///< of the local operation, in memory
+  engine::saved_tensors saves;  ///< of the local operation, in memory
 
   /// Adds an operand as it comes and as the local operation takes it.
-  constexpr void take(const layout& given, const layout& used) { inputs_.push(both(given, used)); }
-  constexpr void take(const layout& x) { take(x, x); }
+  constexpr void add_input(const layout& given, const layout& used) { inputs_.push(both(given, used)); }
+  constexpr void add_input(const layout& x) { add_input(x, x); }
   /// Adds a result as the local operation gives it and as it leaves; its element is the first operand's unless it is
   /// said.
-  constexpr void give(const layout& raw, const layout& output) { outputs_.push({both(raw, output), false, {}, false}); }
-  constexpr void give(const layout& raw, const layout& output, element e) {
+  constexpr void add_output(const layout& raw, const layout& output) {
+    outputs_.push({both(raw, output), false, {}, false});
+  }
+  constexpr void add_output(const layout& raw, const layout& output, element e) {
     outputs_.push({both(raw, output), true, e, false});
   }
-  constexpr void give(const layout& y) { give(y, y); }
-  constexpr void give(const layout& y, element e) { give(y, y, e); }
-  constexpr void own(const parameter_value& w) {
+  constexpr void add_output(const layout& y) { add_output(y, y); }
+  constexpr void add_output(const layout& y, element e) { add_output(y, y, e); }
+  constexpr void add_parameter(const parameter_value& w) {
     parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen,
                       w.as_operand, gathering::once});
   }
   /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
-  constexpr void exchange(const layout& from, const layout& to, element e, bool returns = true) {
+  constexpr void add_exchange(const layout& from, const layout& to, element e, bool returns = true) {
     exchanges_.push({both(from, to), e, returns});
   }
   /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
   constexpr void make(const layout& x, element e) { made_.push({one(x), e, true}); }
   /// Adds one that it makes on its way to them: kept for its backward, and gone at once where there is none.
   constexpr void remember(const layout& x, element e) { made_.push({one(x), e, false}); }
-  constexpr void keep(const buffer_value& b) {
+  constexpr void add_buffer(const buffer_value& b) {
     buffers_.push({b.name, one(b.stored), b.initial, b.element, b.only_here});
   }
 
@@ -67,12 +69,14 @@ class layer_plan {
   constexpr const layout& raw(int i = 0) const { return layouts_[outputs_[i].at.before].taken; }
   constexpr const layout& output(int i = 0) const { return layouts_[outputs_[i].at.behind].taken; }
   /// The element of a result, of a layer whose first operand has this one.
-  constexpr element element_of(int i, element first) const { return outputs_[i].has_element ? outputs_[i].own : first; }
+  constexpr element element_of(int i, element first) const {
+    return outputs_[i].has_element ? outputs_[i].element : first;
+  }
   /// The element in which a result travels from how the operation gives it to how it leaves: terms of half types in
   /// float, and their sum is rounded once.
   constexpr element travels_in(int i, element first) const {
     const element e = element_of(i, first);
-    const output_place& y = outputs_[i];
+    const planned_output& y = outputs_[i];
     return engine::is_half(e) && !y.rounds && y.at.before != y.at.behind && detail::has_terms(raw(i)) ? element::float32
                                                                                                       : e;
   }
@@ -81,12 +85,12 @@ class layer_plan {
   constexpr const layout& stored(int i) const { return layouts_[parameters_[i].at.before].taken; }
   constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind].taken; }
   constexpr parameter_value parameter(int i) const {
-    const parameter_place& w = parameters_[i];
-    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.own, w.serial, w.frozen, w.as_operand};
+    const planned_parameter& w = parameters_[i];
+    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.element, w.serial, w.frozen, w.as_operand};
   }
   /// The element of a parameter, of a layer whose first operand has this one.
   constexpr element parameter_element(int i, element first) const {
-    return parameters_[i].has_element ? parameters_[i].own : first;
+    return parameters_[i].has_element ? parameters_[i].element : first;
   }
   /// The element in which it comes to those that take it: rounding commutes with a Move, so it is rounded first.
   constexpr element parameter_comes_as(int i, element first) const {
@@ -96,7 +100,7 @@ class layer_plan {
   constexpr bool frozen(int i) const { return parameters_[i].frozen; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
   constexpr bool released(int i) const {
-    return parameters_[i].times == gathering::twice && (holds.weights >> i & 1u) != 0;
+    return parameters_[i].times == gathering::twice && (saves.weights >> i & 1u) != 0;
   }
   /// Whether it stays, and the gradient in its layout, until that is reduced.
   constexpr bool held(int i) const { return parameters_[i].times == gathering::held; }
@@ -107,28 +111,28 @@ class layer_plan {
   constexpr int exchanges() const { return exchanges_.count; }
   constexpr const layout& from(int i) const { return layouts_[exchanges_[i].at.before].taken; }
   constexpr const layout& to(int i) const { return layouts_[exchanges_[i].at.behind].taken; }
-  constexpr element exchanged_element(int i) const { return exchanges_[i].own; }
+  constexpr element exchanged_element(int i) const { return exchanges_[i].element; }
   constexpr bool returns(int i) const { return exchanges_[i].returns; }
 
   constexpr int made() const { return made_.count; }
   constexpr const layout& made(int i) const { return layouts_[made_[i].at].taken; }
-  constexpr element made_element(int i) const { return made_[i].own; }
+  constexpr element made_element(int i) const { return made_[i].element; }
   constexpr bool made_always(int i) const { return made_[i].always; }
 
   constexpr int buffers() const { return buffers_.count; }
   constexpr buffer_value buffer(int i) const {
-    const buffer_place& b = buffers_[i];
-    return {b.name, layouts_[b.at].taken, b.initial, b.own, b.only_here};
+    const planned_buffer& b = buffers_[i];
+    return {b.name, layouts_[b.at].taken, b.initial, b.element, b.only_here};
   }
 
   /// Another way for an operand to come, for a result to leave, for a parameter to be stored.
-  constexpr void come(const layout& given, int i = 0) { inputs_[i].before = one(given); }
-  constexpr void leave(const layout& output, int i = 0) { outputs_[i].at.behind = one(output); }
+  constexpr void set_given(const layout& given, int i = 0) { inputs_[i].before = one(given); }
+  constexpr void set_output(const layout& output, int i = 0) { outputs_[i].at.behind = one(output); }
   /// Lets the terms of a half type travel rounded to it.
   constexpr void round_terms(int i = 0) { outputs_[i].rounds = true; }
-  constexpr void store(const layout& stored, int i) { parameters_[i].at.before = one(stored); }
+  constexpr void set_stored(const layout& stored, int i) { parameters_[i].at.before = one(stored); }
   /// How often what is used of a parameter is gathered: twice if its backward reads it.
-  constexpr void gather(gathering times, int i) { parameters_[i].times = times; }
+  constexpr void set_gathering(gathering times, int i) { parameters_[i].times = times; }
 
   /// Calls visit(layout) with each layout, to change it.
   template <class Visit>
@@ -137,49 +141,49 @@ class layer_plan {
   }
 
  private:
-  // A place for a layout: an empty layout has room for all axes and dimensions, and compilers pay for that room.
-  union place {
+  // A slot for a layout: an empty layout has room for all axes and dimensions, and compilers pay for that room.
+  union layout_slot {
     char free = 0;
     layout taken;
 
-    constexpr place() {}
-    constexpr explicit place(const layout& x) : taken(x) {}
+    constexpr layout_slot() {}
+    constexpr explicit layout_slot(const layout& x) : taken(x) {}
   };
   struct pair {
     signed char before, behind;
   };
-  struct output_place {
+  struct planned_output {
     pair at;
     bool has_element;
-    element own;
+    tessera::element element;
     bool rounds;  ///< its terms, before they travel
   };
-  struct parameter_place {
+  struct planned_parameter {
     const char* name;
     pair at;
     initial_value initial;
     bool has_element;
-    element own;
+    tessera::element element;
     serial_view serial;
     bool frozen;
     bool as_operand;
     gathering times;
   };
-  struct exchange_place {
+  struct planned_exchange {
     pair at;
-    element own;
+    tessera::element element;
     bool returns;
   };
-  struct made_place {
+  struct planned_saved {
     signed char at;
-    element own;
+    tessera::element element;
     bool always;
   };
-  struct buffer_place {
+  struct planned_buffer {
     const char* name;
     signed char at;
     initial_value initial;
-    element own;
+    tessera::element element;
     bool only_here;
   };
 
@@ -187,7 +191,7 @@ class layer_plan {
     int i = 0;
     while (i < count_ && !(layouts_[i].taken == x)) ++i;
     if (i == room) engine::stop(refusal{code::list_full, room});
-    if (i == count_) layouts_[count_++] = place(x);
+    if (i == count_) layouts_[count_++] = layout_slot(x);
     return static_cast<signed char>(i);
   }
   constexpr pair both(const layout& before, const layout& behind) {
@@ -196,14 +200,14 @@ class layer_plan {
   }
 
   static constexpr int room = 16;
-  place layouts_[room];
+  layout_slot layouts_[room];
   int count_ = 0;
   static_vector<pair, 4> inputs_;
-  static_vector<output_place, 4> outputs_;
-  static_vector<parameter_place, 8> parameters_;
-  static_vector<exchange_place, 4> exchanges_;
-  static_vector<made_place, 4> made_;
-  static_vector<buffer_place, 4> buffers_;
+  static_vector<planned_output, 4> outputs_;
+  static_vector<planned_parameter, 8> parameters_;
+  static_vector<planned_exchange, 4> exchanges_;
+  static_vector<planned_saved, 4> made_;
+  static_vector<planned_buffer, 4> buffers_;
 };
 
 namespace engine {
@@ -282,12 +286,12 @@ constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int
 }
 
 /// The plan of a layer that is one local operation on an operand, which others join: what comes out is its result.
-constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& what,
+constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& op,
                                    const static_vector<operand, 4>& operands) {
-  const inferred y = infer(what, operands);
+  const inferred y = infer(op, operands);
   layer_plan p;
-  p.take(given, used);
-  p.give(y.layout);
+  p.add_input(given, used);
+  p.add_output(y.layout);
   p.why = y.why;
   return p;
 }

@@ -69,10 +69,10 @@ constexpr bool in_range(const number& n, element e) {
 
 /// Whether a number, combined with an element, gives the element again: LibTorch would promote fractions and integers
 /// together.
-constexpr refusal check_number(number_kind what, const number& n, element e) {
+constexpr refusal check_number(number_kind kind, const number& n, element e) {
   const bool fits =
-      is_complex(e) || (has_cotangent(e) ? what != number_kind::complex
-                                         : e != element::boolean && what == number_kind::integer && in_range(n, e));
+      is_complex(e) || (has_cotangent(e) ? kind != number_kind::complex
+                                         : e != element::boolean && kind == number_kind::integer && in_range(n, e));
   return fits ? refusal{} : refusal{code::number_does_not_fit, static_cast<int>(e)};
 }
 

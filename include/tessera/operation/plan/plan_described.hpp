@@ -22,7 +22,7 @@ concept Described = std::is_base_of_v<nn::described_layer<L>, L>;
 
 /// The description of a layer.
 template <Described L>
-inline constexpr auto description_of = L::what();
+inline constexpr auto description_of = L::description();
 template <Described L>
 using description_type = std::remove_const_t<decltype(description_of<L>)>;
 
@@ -30,17 +30,17 @@ using description_type = std::remove_const_t<decltype(description_of<L>)>;
 /// description of TESSERA_DESCRIPTIONS (operation/network/descriptions.hpp).
 template <class Description>
 layer_plan plan_described(const void* description, std::span<const tensor_value* const> x) {
-  const Description& what = *static_cast<const Description*>(description);
-  if constexpr (requires { plan_of(what, *x[0]); }) return plan_of(what, *x[0]);
-  else return plan_of(what, *x[0], *x[1], *x[2]);
+  const Description& layer = *static_cast<const Description*>(description);
+  if constexpr (requires { plan_of(layer, *x[0]); }) return plan_of(layer, *x[0]);
+  else return plan_of(layer, *x[0], *x[1], *x[2]);
 }
 
 /// The plan that a description makes: the compiler works it out, a program asks the library.
 template <class Description>
-constexpr layer_plan planned(const Description& what, const tensor_value& x) {
-  if (__builtin_is_constant_evaluated()) return plan_of(what, x);
+constexpr layer_plan planned(const Description& layer, const tensor_value& x) {
+  if (__builtin_is_constant_evaluated()) return plan_of(layer, x);
   const tensor_value* const one[]{&x};
-  return plan_described<Description>(&what, one);
+  return plan_described<Description>(&layer, one);
 }
 
 }  // namespace engine

@@ -18,8 +18,8 @@ constexpr refusal meet_parameter(const layout& x, const letters& input, const le
   used.mesh = x.mesh;
   used.placements.resize(x.placements.count);
   for (char letter : of) {
-    const int d = place(input, letter);
-    if (d < 0) return refusal{code::letter_from_nowhere, place(of, letter)};
+    const int d = index_of(input, letter);
+    if (d < 0) return refusal{code::letter_from_nowhere, index_of(of, letter)};
     if (x.dims[d].extent == dynamic) return refusal{code::extent_not_static, d};
     if (!x.has_each_once(d)) return refusal{code::dimension_needed_whole, 0, d};
     used.dims.push(x.dims[d]);
@@ -29,7 +29,7 @@ constexpr refusal meet_parameter(const layout& x, const letters& input, const le
     used.placements[a] = r;
     if (r.kind == placement::partial) used.placements[a] = {};
     if (r.kind == placement::cut) {
-      used.placements[a].dimension = static_cast<signed char>(place(of, input[r.dimension]));
+      used.placements[a].dimension = static_cast<signed char>(index_of(of, input[r.dimension]));
       if (used.placements[a].dimension < 0) used.placements[a] = {};
     }
   }
@@ -42,19 +42,19 @@ constexpr refusal meet_parameter(const layout& x, const letters& input, const le
 /// each with dimensions of the input. They lie cut where the input is, and their gradients are summed over whatever
 /// else cuts it.
 template <class... Parameters>
-constexpr layer_plan plan_operation(const signature& what, const layout& x, const Parameters&... own) {
+constexpr layer_plan plan_operation(const signature& op, const layout& x, const Parameters&... own) {
   layer_plan p;
-  p.why = what.check();
+  p.why = op.check();
   if (!p.why.ok()) return p;
   constexpr int given = 1 + static_cast<int>(sizeof...(own));
   if (given > decltype(signature::operands)::capacity)
     return engine::refused_layer(refusal{code::signature_too_large, given, 0});
-  if (what.operands.count != given) {
-    p.why = refusal{code::wrong_number_of_operands, what.operands.count, given};
+  if (op.operands.count != given) {
+    p.why = refusal{code::wrong_number_of_operands, op.operands.count, given};
     return p;
   }
-  if (what.operands[0].count != x.dims.count) {
-    p.why = refusal{code::layer_takes_other_dimensions, what.operands[0].count, x.dims.count};
+  if (op.operands[0].count != x.dims.count) {
+    p.why = refusal{code::layer_takes_other_dimensions, op.operands[0].count, x.dims.count};
     return p;
   }
   static_vector<operand, 4> operands = engine::no_items<operand, 4>;
@@ -62,14 +62,14 @@ constexpr layer_plan plan_operation(const signature& what, const layout& x, cons
   static_vector<parameter_value, 3> parameters;
   [[maybe_unused]] const auto add = [&](const own_parameter& w) {
     layout used;
-    if (p.why.ok()) p.why = detail::meet_parameter(x, what.operands[0], what.operands[operands.count], used);
+    if (p.why.ok()) p.why = detail::meet_parameter(x, op.operands[0], op.operands[operands.count], used);
     parameters.push({w.name, stored_form(used), used, w.initial});
     operands.push({used, false});
   };
   (add(own), ...);
   if (!p.why.ok()) return p;
-  p = detail::one_operation(x, x, what, operands);
-  for (const parameter_value& w : parameters) p.own(w);
+  p = detail::one_operation(x, x, op, operands);
+  for (const parameter_value& w : parameters) p.add_parameter(w);
   return p;
 }
 

@@ -8,7 +8,7 @@ namespace tessera::engine {
 
 /// What a layer's local operation holds in a worker's memory besides operands and results: what LibTorch saves for the
 /// backward of the functions that it is made of, and what they take while they run. A layer says so in its plan
-/// (`holds`), and which tensors it makes besides (`make`, `remember`).
+/// (`saves`), and which tensors it makes besides (`make`, `remember`).
 ///
 /// One that says nothing is taken to save all that it reads and gives.
 struct saved_tensors {
@@ -22,8 +22,8 @@ struct saved_tensors {
   index_t returning = 0;    ///< the same while its backward runs
   /// over the last dimensions of the first operand: it reads a frame of padding around its box
   static_vector<sliding, 8> windows;
-  own_padding pads = own_padding::none;  ///< what of that frame the operation pads itself
-  bool spreads = false;                  ///< over the first result, to which each element gives what lies under them
+  builtin_padding pads = builtin_padding::none;  ///< what of that frame the operation pads itself
+  bool spreads = false;  ///< over the first result, to which each element gives what lies under them
   /// it copies out what each output reads of so many features at a time, as LibTorch's convolution does; or what each
   /// input gives
   index_t columns = 0;

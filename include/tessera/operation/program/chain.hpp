@@ -36,7 +36,7 @@ template <int Index, class Part, class Y>
 constexpr auto located(const Y& y) {
   using verdict = typename Y::verdict;
   if constexpr (verdict::ok || std::is_same_v<verdict, refused_before>) return y;
-  else return flow<typename Y::type, typename Y::reading, typename located_verdict<Index, Part, verdict>::type>{};
+  else return flow<typename Y::type, typename Y::trace_mode, typename located_verdict<Index, Part, verdict>::type>{};
 }
 
 template <int Index, class Part, class X>
@@ -121,7 +121,7 @@ struct chain {
 template <class Tag, class Part, bool Shared = false>
 struct named {
   static constexpr bool sees_to_its_scope = true;
-  static constexpr int results = tessera::detail::results_said<Part>();
+  static constexpr int results = tessera::detail::result_count<Part>();
   template <FlowType First, FlowType... Rest>
   constexpr auto operator()(const First& first, const Rest&... rest) const {
     const auto back = first.in->enter(engine::short_name_of<Tag>(), Shared);

@@ -21,18 +21,18 @@ struct extent_check {
 
 /// A tensor that has no elements yet: what a module is called with to learn its program.
 ///
-/// `T` is its tensor type, canonical. `Reading` says what is noted of each layer: what types know, what runs, what it
-/// moves.
-template <class T, class Reading, class Verdict = fits>
+/// `T` is its tensor type, canonical. `Mode`, its trace mode, says what is noted of each layer: what types know, what
+/// runs, what it moves.
+template <class T, class Mode, class Verdict = fits>
 struct flow {
   using type = T;
-  using reading = Reading;
+  using trace_mode = Mode;
   using verdict = Verdict;
 
   /// How it is cut: `ts::to<typename decltype(x)::partition>(y)` leads y to where x lies.
   using partition = typename detail::described<T>::partition_type;
 
-  detail::recorder<typename Reading::fact>* in = nullptr;
+  detail::recorder<typename Mode::record>* in = nullptr;
   engine::program_value from;
 
   /// The extent of a dimension of the whole tensor, a constant; `dynamic` where only run time knows it, and 1 of what
@@ -47,23 +47,23 @@ struct flow {
 
   /// Refuses another tensor's flow.
   template <class Other, class Told>
-  constexpr auto& operator=(const flow<Other, Reading, Told>&) {
+  constexpr auto& operator=(const flow<Other, Mode, Told>&) {
     using refused = std::conditional_t<Told::ok, verdicts::flow_of_another_type<>, fits>;
     static_assert((refused::template refuse<refused>(), true));
     return *this;
   }
 };
-template <class T, class Reading, class Verdict>
-inline constexpr kind kind_of<flow<T, Reading, Verdict>> = kind::flow;
+template <class T, class Mode, class Verdict>
+inline constexpr kind kind_of<flow<T, Mode, Verdict>> = kind::flow;
 
 /// The same in a program that is put together while it runs: what tensor it stands for, only its program knows.
-template <class Reading>
-struct flow<tensor<dyn>, Reading, fits> {
+template <class Mode>
+struct flow<tensor<dyn>, Mode, fits> {
   using type = tensor<dyn>;
-  using reading = Reading;
+  using trace_mode = Mode;
   using verdict = fits;
 
-  typename Reading::program_type* in = nullptr;
+  typename Mode::program_type* in = nullptr;
   engine::program_value from;
 
   /// How it is cut.
@@ -119,39 +119,39 @@ constexpr auto get(const flows<First, Rest...>& all) {
 
 namespace detail {
 
-template <class Reading, class Like, class Verdict>
+template <class Mode, class Like, class Verdict>
 constexpr auto refused_flow() {
-  return flow<refused_like<Like>, Reading, Verdict>{};
+  return flow<refused_like<Like>, Mode, Verdict>{};
 }
 
 // The flows of a node's results.
-template <class On, class Reading, int... Place>
-constexpr auto results_of(recorder<typename Reading::fact>* in, int node, indices<Place...>) {
-  if constexpr (sizeof...(Place) == 1) return flow<typename On::template result<0>::type, Reading>{in, {node, 0}};
-  else return flows(flow<typename On::template result<Place>::type, Reading>{in, {node, Place}}...);
+template <class On, class Mode, int... Index>
+constexpr auto results_of(recorder<typename Mode::record>* in, int node, indices<Index...>) {
+  if constexpr (sizeof...(Index) == 1) return flow<typename On::template result<0>::type, Mode>{in, {node, 0}};
+  else return flows(flow<typename On::template result<Index>::type, Mode>{in, {node, Index}}...);
 }
 
-// The layer that a reading notes for one: another than it only if the reading says so.
-template <class Reading, class L>
-struct layer_read {
+// The layer that a mode notes for one: another than it only if the mode says so.
+template <class Mode, class L>
+struct layer_in_mode {
   using type = L;
 };
-template <class Reading, class L>
-  requires requires { typename Reading::template in_place_of<L>; }
-struct layer_read<Reading, L> {
-  using type = typename layer_read<typename Reading::on, typename Reading::template in_place_of<L>>::type;
+template <class Mode, class L>
+  requires requires { typename Mode::template in_place_of<L>; }
+struct layer_in_mode<Mode, L> {
+  using type = typename layer_in_mode<typename Mode::on, typename Mode::template in_place_of<L>>::type;
 };
 
 // A layer on flows, without a word where it is refused. One without a number has the keys of its scope.
-template <class L, class Reading, class First, class... Rest>
-constexpr auto flowed_through(bool numbered, const flow<First, Reading>& first, const flow<Rest, Reading>&... rest) {
-  using on = applied<typename layer_read<Reading, L>::type, First, Rest...>;
+template <class L, class Mode, class First, class... Rest>
+constexpr auto flowed_through(bool numbered, const flow<First, Mode>& first, const flow<Rest, Mode>&... rest) {
+  using on = applied<typename layer_in_mode<Mode, L>::type, First, Rest...>;
   if constexpr (on::verdict::ok) {
     constexpr int results = on::planned.outputs();
-    const int node = first.in->add(Reading::template fact_of<on>(), {first.from, rest.from...}, results, numbered);
-    return results_of<on, Reading>(first.in, node, indices_below<results>{});
+    const int node = first.in->add(Mode::template record_of<on>(), {first.from, rest.from...}, results, numbered);
+    return results_of<on, Mode>(first.in, node, indices_below<results>{});
   } else {
-    return refused_flow<Reading, First, typename on::verdict>();
+    return refused_flow<Mode, First, typename on::verdict>();
   }
 }
 
@@ -223,13 +223,13 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
   if constexpr (DynamicFlow<First>) {
     return added(Part{}, first, rest...);
   } else if constexpr (!(First::verdict::ok && ... && Rest::verdict::ok)) {
-    return refused_flow<typename First::reading, typename First::type, refused_before>();
+    return refused_flow<typename First::trace_mode, typename First::type, refused_before>();
   } else if constexpr (!known_by_type<Part>()) {
-    return refused_flow<typename First::reading, typename First::type, verdicts::part_holds_values<>>();
+    return refused_flow<typename First::trace_mode, typename First::type, verdicts::part_holds_values<>>();
   } else if constexpr (kind_of<Part> == kind::layer) {
     return flowed_through<Part>(!requires { Part::only_here; }, first, rest...);
   } else if constexpr (!is_callable<Part>()) {
-    return refused_flow<typename First::reading, typename First::type,
+    return refused_flow<typename First::trace_mode, typename First::type,
                         wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>();
   } else if constexpr (Wrapper<Part>) {
     return Part{}.around(passing_on<typename Part::wraps>{}, first, rest...);
@@ -253,16 +253,16 @@ using module_of = typename as_module<Module>::type;
 
 /// How many results a layer has: one, unless its type says `results`.
 template <class L>
-constexpr int results_said() {
+constexpr int result_count() {
   if constexpr (requires { L::results; }) return L::results;
   else return 1;
 }
 
 // As many flows as a refused layer would give.
-template <class One, int... Place>
-constexpr auto several(indices<Place...>) {
-  if constexpr (sizeof...(Place) == 1) return One{};
-  else return flows((static_cast<void>(Place), One{})...);
+template <class One, int... Index>
+constexpr auto several(indices<Index...>) {
+  if constexpr (sizeof...(Index) == 1) return One{};
+  else return flows((static_cast<void>(Index), One{})...);
 }
 
 // What comes out of a part, without the verdict of a refused one: it was told, and behind it all is silent.
@@ -270,22 +270,23 @@ template <class Part, class Y>
 constexpr auto silent(const Y& y) {
   if constexpr (Y::verdict::ok) return y;
   else
-    return several<flow<typename Y::type, typename Y::reading, refused_before>>(indices_below<results_said<Part>()>{});
+    return several<flow<typename Y::type, typename Y::trace_mode, refused_before>>(
+        indices_below<result_count<Part>()>{});
 }
 
 }  // namespace detail
 
 /// x through a layer or a module; `x | first | second` is a chain.
-template <class T, class Reading, class Verdict, class Part>
-constexpr auto operator|(const flow<T, Reading, Verdict>& x, const Part&) {
+template <class T, class Mode, class Verdict, class Part>
+constexpr auto operator|(const flow<T, Mode, Verdict>& x, const Part&) {
   const auto y = detail::passed_on<Part>(x);
   using verdict = typename decltype(y)::verdict;
   verdict::template refuse<verdict>();
   return detail::silent<Part>(y);
 }
 
-template <class Reading, class Part>
-auto operator|(const flow<tensor<dyn>, Reading, fits>& x, const Part& part) {
+template <class Mode, class Part>
+auto operator|(const flow<tensor<dyn>, Mode, fits>& x, const Part& part) {
   return detail::added(part, x);
 }
 
@@ -303,11 +304,12 @@ struct layer {
   }
 };
 
-/// A layer that its description says whole, `what()`: `plan_of` it is its plan, `forward` of it what it computes. Run
-/// time keeps the description and forgets the type, so a program holds no code of its own for such a layer.
+/// A layer that its description says whole, `description()`: `plan_of` it is its plan, `forward` of it what it
+/// computes. Run time keeps the description and forgets the type, so a program holds no code of its own for such a
+/// layer.
 template <class Self>
 struct described_layer : layer<Self> {
-  static constexpr layer_plan plan(const tensor_value& x) { return engine::planned(Self::what(), x); }
+  static constexpr layer_plan plan(const tensor_value& x) { return engine::planned(Self::description(), x); }
 };
 
 }  // namespace nn

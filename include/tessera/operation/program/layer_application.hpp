@@ -74,9 +74,9 @@ struct applied {
     }
   }
 
-  template <int Place>
+  template <int Index>
   struct result {
-    static constexpr result_value value{planned.output(Place), planned.element_of(Place, elements.items[0])};
+    static constexpr result_value value{planned.output(Index), planned.element_of(Index, elements.items[0])};
 
     // What stays as it was keeps its type, which is canonical already; what is cut as it was keeps its partition.
     static auto named() {

@@ -13,7 +13,7 @@ namespace engine {
 /// A value in a program: a result of a node, or one of the program's inputs (node −1).
 struct program_value {
   int node = -1;
-  int place = 0;
+  int index = 0;
 };
 
 /// A part of a program that has a number or a name of its own in the keys of its parameters, as in the serial model.
@@ -34,22 +34,22 @@ struct recomputed_nodes {
   constexpr bool has(int node) const { return first <= node && node < end; }
 };
 
-/// A layer at its place in a program; `Fact` is what is known of the layer.
-template <class Fact>
+/// A layer at its place in a program; `Record` is what is known of the layer.
+template <class Record>
 struct program_node {
-  const Fact* what = nullptr;
+  const Record* record = nullptr;
   int first = 0;  ///< of its operands in `program_view::values`
   int operands = 0;
   int results = 0;
   int scope = -1;
-  int number = -1;                 ///< in its scope; −1: no layer of the serial model
-  functions::engine::number held;  ///< by a function that holds one
+  int number = -1;                   ///< in its scope; −1: no layer of the serial model
+  functions::engine::number scalar;  ///< by a function that holds one
 };
 
 /// A network as it is run: nodes in static single assignment, each behind those that it reads.
-template <class Fact>
+template <class Record>
 struct program_view {
-  const program_node<Fact>* nodes = nullptr;
+  const program_node<Record>* nodes = nullptr;
   int count = 0;
   const program_value* values = nullptr;  ///< operands of the nodes, then the program's outputs
   int first_output = 0;
@@ -59,9 +59,9 @@ struct program_view {
   const recomputed_nodes* recomputed = nullptr;
   int recomputed_count = 0;
 
-  constexpr const program_node<Fact>* begin() const { return nodes; }
-  constexpr const program_node<Fact>* end() const { return nodes + count; }
-  constexpr const program_value& operand(const program_node<Fact>& n, int i) const { return values[n.first + i]; }
+  constexpr const program_node<Record>* begin() const { return nodes; }
+  constexpr const program_node<Record>* end() const { return nodes + count; }
+  constexpr const program_value& operand(const program_node<Record>& n, int i) const { return values[n.first + i]; }
   constexpr const program_value& output(int i) const { return values[first_output + i]; }
   /// How often a node runs forward once more in backward: as often as what is recomputed has it.
   constexpr int times_again(int node) const {
@@ -88,8 +88,8 @@ constexpr int owner_of(const auto& program, int i) {
 constexpr bool taken_before(const auto& program, int i) {
   for (int before = owner_of(program, i); before < i; ++before) {
     if (owner_of(program, before) != owner_of(program, i)) continue;
-    const auto a = program.nodes[before].what->plan();
-    const auto b = program.nodes[i].what->plan();
+    const auto a = program.nodes[before].record->plan();
+    const auto b = program.nodes[i].record->plan();
     bool alike = true;
     for (int k = 0; k < a.parameters() && k < b.parameters(); ++k) alike = alike && same(a.weight(k), b.weight(k));
     if (alike) return true;
@@ -98,11 +98,11 @@ constexpr bool taken_before(const auto& program, int i) {
 }
 
 /// Writes down the program of a module that is called with flows; without a place to write it counts.
-template <class Fact>
+template <class Record>
 class recorder {
  public:
   constexpr recorder() = default;
-  constexpr recorder(program_node<Fact>* nodes, program_value* values, program_scope* scopes,
+  constexpr recorder(program_node<Record>* nodes, program_value* values, program_scope* scopes,
                      recomputed_nodes* recomputed)
       : nodes_(nodes), values_(values), scopes_(scopes), recomputed_(recomputed) {}
 
@@ -113,14 +113,14 @@ class recorder {
   refusal why;  ///< the first thing that only values said, and that does not fit
 
   /// Adds a node and says its number.
-  constexpr int add(const Fact* what, std::initializer_list<program_value> operands, int results, bool numbered) {
-    return add(what, std::span(operands.begin(), operands.size()), results, numbered);
+  constexpr int add(const Record* record, std::initializer_list<program_value> operands, int results, bool numbered) {
+    return add(record, std::span(operands.begin(), operands.size()), results, numbered);
   }
-  constexpr int add(const Fact* what, std::span<const program_value> operands, int results, bool numbered) {
+  constexpr int add(const Record* record, std::span<const program_value> operands, int results, bool numbered) {
     if (nodes_ != nullptr)
       nodes_[node_count] = {
-          what, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1, held_};
-    held_ = {};
+          record, value_count, static_cast<int>(operands.size()), results, scope_, numbered ? next_ : -1, scalar_};
+    scalar_ = {};
     for (const program_value& x : operands) add(x);
     next_ += numbered;
     return node_count++;
@@ -131,7 +131,7 @@ class recorder {
   }
 
   /// Writes on elsewhere, where as much was written already.
-  constexpr void go_on_in(program_node<Fact>* nodes, program_value* values, program_scope* scopes,
+  constexpr void go_on_in(program_node<Record>* nodes, program_value* values, program_scope* scopes,
                           recomputed_nodes* recomputed) {
     nodes_ = nodes;
     values_ = values;
@@ -143,7 +143,7 @@ class recorder {
   constexpr void refuse(const refusal& of_values) { why = first_of(why, of_values); }
 
   /// The number that the function of the next node holds.
-  constexpr void hold(const functions::engine::number& n) { held_ = n; }
+  constexpr void set_scalar(const functions::engine::number& n) { scalar_ = n; }
 
   /// Where the nodes that follow stand, and the number of the next of them.
   struct position {
@@ -185,24 +185,24 @@ class recorder {
   }
 
  private:
-  program_node<Fact>* nodes_ = nullptr;
+  program_node<Record>* nodes_ = nullptr;
   program_value* values_ = nullptr;
   program_scope* scopes_ = nullptr;
   recomputed_nodes* recomputed_ = nullptr;
   int scope_ = -1;
   int next_ = 0;
-  functions::engine::number held_;
+  functions::engine::number scalar_;
 };
 
 /// A program as a constant.
-template <class Fact, int Nodes, int Values, int Scopes, int Recomputed>
+template <class Record, int Nodes, int Values, int Scopes, int Recomputed>
 struct stored_program {
-  program_node<Fact> nodes[Nodes + 1]{};
+  program_node<Record> nodes[Nodes + 1]{};
   program_value values[Values + 1]{};
   program_scope scopes[Scopes + 1]{};
   recomputed_nodes recomputed[Recomputed + 1]{};
 
-  constexpr program_view<Fact> view(int inputs, int outputs) const {
+  constexpr program_view<Record> view(int inputs, int outputs) const {
     return {nodes, Nodes, values, Values - outputs, outputs, scopes, inputs, recomputed, Recomputed};
   }
 };

@@ -42,14 +42,13 @@ constexpr dimension outer_of(dimension d, index_t inner) {
 // What an operation does with a dimension of which workers have parts, or the only worker has no more than a part.
 class part_rule {
  public:
-  constexpr part_rule(const signature& what, const static_vector<operand, 4>& operands)
-      : what_(what), operands_(operands) {}
+  constexpr part_rule(const signature& op, const static_vector<operand, 4>& operands) : op_(op), operands_(operands) {}
 
   // The rule of a dimension that nothing cuts: what holds all of it is whole; what its window leaves out nobody has.
   constexpr refusal of_uncut(int first, int dim) const {
     const dimension& d = operands_[first].layout.dims[dim];
     if (operands_[first].layout.levels(dim) > 0 || d.reaches_all()) return {};
-    const treated how = what_.of(what_.operands[first][dim]);
+    const treated how = op_.of(op_.operands[first][dim]);
     if (const refusal r = parted(how, first, dim, 1); !r.ok()) return r;
     bool fits = kept(how) >= 0 || d.kind == cover::pending;  // a sum lacks no terms
     for (int o = 0; o < operands_.count; ++o)
@@ -76,15 +75,15 @@ class part_rule {
                : refusal{};
   }
   // Where the result has a dimension.
-  constexpr int kept(const treated& how) const { return place(what_.result, how.into != 0 ? how.into : how.letter); }
+  constexpr int kept(const treated& how) const { return index_of(op_.result, how.into != 0 ? how.into : how.letter); }
 
   // The dimension of an operand that is treated together with another: the one of its letter, or what is concatenated
   // with it.
   constexpr int counterpart(const treated& t, int o) const {
-    int at = place(what_.operands[o], t.letter);
+    int at = index_of(op_.operands[o], t.letter);
     if (at >= 0 || t.how != treatment::concatenated) return at;
-    for (const treated& other : what_.special)
-      if (at < 0 && other.how == t.how && other.into == t.into) at = place(what_.operands[o], other.letter);
+    for (const treated& other : op_.special)
+      if (at < 0 && other.how == t.how && other.into == t.into) at = index_of(op_.operands[o], other.letter);
     return at;
   }
   // Whether that dimension is cut as it must be beside one that is cut as d: alike, or in its range of the tiling that
@@ -92,7 +91,7 @@ class part_rule {
   constexpr bool lies_beside(const treated& t, int o, const dimension& d, const dimension& its, int parts) const {
     return same_intervals(t.how == treatment::concatenated ? beside(t, o, d) : d, its, parts);
   }
-  const signature& what_;
+  const signature& op_;
   const static_vector<operand, 4>& operands_;
 
  private:
@@ -135,11 +134,11 @@ class part_rule {
 
   constexpr bool alone(const treated& t) const {
     int n = 0;
-    for (const treated& other : what_.special) n += other.how == treatment::merged && other.into == t.into;
+    for (const treated& other : op_.special) n += other.how == treatment::merged && other.into == t.into;
     return n == 1;
   }
   constexpr bool outermost(const treated& t) const {
-    for (const treated& other : what_.special)
+    for (const treated& other : op_.special)
       if (other.how == treatment::merged && other.into == t.into) return other.letter == t.letter;
     return true;
   }
@@ -148,8 +147,8 @@ class part_rule {
 // What one axis of the mesh is to an operation's operands.
 class axis_rule : part_rule {
  public:
-  constexpr axis_rule(const signature& what, const static_vector<operand, 4>& operands, int axis)
-      : part_rule(what, operands), axis_(axis) {}
+  constexpr axis_rule(const signature& op, const static_vector<operand, 4>& operands, int axis)
+      : part_rule(op, operands), axis_(axis) {}
 
   // Sets the axis's placement in the result; the sum over a cut dimension is partial.
   constexpr refusal apply(layout& result) const {
@@ -166,7 +165,7 @@ class axis_rule : part_rule {
   constexpr refusal cut(int first, layout& result) const {
     const axis_placement& lead = of(first);
     const dimension& d = operands_[first].layout.dims[lead.dimension];
-    const treated how = what_.of(what_.operands[first][lead.dimension]);
+    const treated how = op_.of(op_.operands[first][lead.dimension]);
     const int parts = operands_[first].layout.part_count(lead.dimension);
     if (const refusal r = parted(how, first, lead.dimension, parts); !r.ok()) return r;
     int terms = 0;    // operands whose intervals are pending
@@ -183,8 +182,8 @@ class axis_rule : part_rule {
       }
       ++lacking;
       if (kind(o) == placement::partial)
-        return what_.kind == linearity::additive ? refusal{code::replicate_added_to_partial, name(), first}
-                                                 : refusal{code::product_of_partials, name(), o};
+        return op_.kind == linearity::additive ? refusal{code::replicate_added_to_partial, name(), first}
+                                               : refusal{code::product_of_partials, name(), o};
       if (kind(o) == placement::invariant && !operands_[o].constant) return refusal{code::invariant_mixed, name(), o};
       if (kind(o) == placement::on) return refusal{code::held_on_one_coordinate, name(), o};
       if (kind(o) == placement::cut) return refusal{code::cut_unalike, name(), o, of(o).dimension};
@@ -197,22 +196,22 @@ class axis_rule : part_rule {
       return {};
     }
     if (!d.tiles() && terms == 0) return refusal{code::haloed_summed, first, lead.dimension};
-    if (what_.kind == linearity::nonlinear && what_.with == combine::sum)
+    if (op_.kind == linearity::nonlinear && op_.with == combine::sum)
       return refusal{code::dimension_needed_whole, first, lead.dimension};
-    result.placements[axis_] = partial_by(what_.with);
+    result.placements[axis_] = partial_by(op_.with);
     return {};
   }
 
   // Terms pass linear operations alone: a sum takes all operands as terms, a product takes one; what lacks a dimension
   // that is terms, or that a sum sums over, would be added once for each part.
   constexpr refusal check_terms(int terms, int lacking, int kept, int first, int dim) const {
-    if (what_.kind == linearity::additive && lacking > 0 && (terms > 0 || kept < 0))
+    if (op_.kind == linearity::additive && lacking > 0 && (terms > 0 || kept < 0))
       return refusal{code::replicate_added_to_partial, name(), first};
     if (terms == 0) return {};
-    if (what_.kind == linearity::nonlinear) return refusal{code::pending_not_linear, first, dim};
-    if (what_.kind == linearity::additive && terms + lacking < operands_.count)
+    if (op_.kind == linearity::nonlinear) return refusal{code::pending_not_linear, first, dim};
+    if (op_.kind == linearity::additive && terms + lacking < operands_.count)
       return refusal{code::pending_not_linear, first, dim};
-    if (what_.kind == linearity::multilinear && terms > 1) return refusal{code::product_of_partials, name(), first};
+    if (op_.kind == linearity::multilinear && terms > 1) return refusal{code::product_of_partials, name(), first};
     return {};
   }
 
@@ -247,13 +246,13 @@ class axis_rule : part_rule {
       return {};
     }
     if (partials > 0) {
-      const bool alike = what_.with != combine::sum && of(a_partial).with == what_.with;  // a maximum of maxima
-      if (!alike && (what_.kind == linearity::nonlinear || of(a_partial).with != combine::sum))
+      const bool alike = op_.with != combine::sum && of(a_partial).with == op_.with;  // a maximum of maxima
+      if (!alike && (op_.kind == linearity::nonlinear || of(a_partial).with != combine::sum))
         return refusal{code::nonlinear_on_partial, name(), a_partial};
       if (invariants > 0) return refusal{code::invariant_mixed, name(), a_partial};
-      if (what_.kind == linearity::additive && partials < operands_.count)
+      if (op_.kind == linearity::additive && partials < operands_.count)
         return refusal{code::replicate_added_to_partial, name(), not_partial()};
-      if (what_.kind == linearity::multilinear && partials > 1)
+      if (op_.kind == linearity::multilinear && partials > 1)
         return refusal{code::product_of_partials, name(), a_partial};
       result.placements[axis_] = of(a_partial);
       return {};

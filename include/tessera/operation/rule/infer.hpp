@@ -14,21 +14,21 @@ struct inferred {
 namespace detail {
 
 // A dimension that no operand has: a role makes it of others, merged, concatenated or split ones, or adds it.
-constexpr refusal make_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter,
+constexpr refusal make_dimension(const signature& op, const static_vector<operand, 4>& operands, char letter,
                                  dimension& result) {
   index_t extent = 1;  // of the merged ones behind this one
   int merged = 0;
   const dimension* cut = nullptr;  // the range of a tiling that a concatenated one is
-  for (int s = what.special.count - 1; s >= 0; --s) {
-    const treated& t = what.special[s];
+  for (int s = op.special.count - 1; s >= 0; --s) {
+    const treated& t = op.special[s];
     if (t.into != letter && t.inner != letter) continue;
     if (t.how == treatment::added) {
       result.extent = t.extent;
       return {};
     }
     int o = 0;
-    while (place(what.operands[o], t.letter) < 0) ++o;
-    const int at = place(what.operands[o], t.letter);
+    while (index_of(op.operands[o], t.letter) < 0) ++o;
+    const int at = index_of(op.operands[o], t.letter);
     const dimension& d = operands[o].layout.dims[at];
     if (t.how == treatment::split) {
       if (d.extent != dynamic && d.extent % t.extent != 0) return refusal{code::split_uneven, at, d.extent, t.extent};
@@ -65,11 +65,11 @@ constexpr refusal make_dimension(const signature& what, const static_vector<oper
 }
 
 // Extent, grain and cover of a dimension of the result.
-constexpr refusal infer_dimension(const signature& what, const static_vector<operand, 4>& operands, char letter,
+constexpr refusal infer_dimension(const signature& op, const static_vector<operand, 4>& operands, char letter,
                                   dimension& result) {
   int source = -1;  // the operand whose cover the result has
   for (int o = 0; o < operands.count; ++o) {
-    const int at = place(what.operands.items[o], letter);
+    const int at = index_of(op.operands.items[o], letter);
     if (at < 0) continue;
     const dimension& d = operands.items[o].layout.dims.items[at];
     if (source >= 0 && result.extent != d.extent) return refusal{code::extents_differ, at, result.extent, d.extent};
@@ -77,14 +77,14 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     result = d;
     source = o;
   }
-  if (source < 0) return make_dimension(what, operands, letter, result);
-  const treated how = what.of(letter);
-  const int at = place(what.result, letter);
+  if (source < 0) return make_dimension(op, operands, letter, result);
+  const treated how = op.of(letter);
+  const int at = index_of(op.result, letter);
   const index_t n = result.extent;
   if (how.how == treatment::narrowed) {
     const index_t begin = -how.kernel.before;
     if (n != dynamic && begin + how.extent > n) return refusal{code::range_outside, at, n, begin, begin + how.extent};
-    const int from = place(what.operands[source], letter);
+    const int from = index_of(op.operands[source], letter);
     if (operands[source].layout.levels(from) > 0 || result.kind != cover::tiled) {
       if (!narrows(result)) return refusal{code::window_without_halo, source, from};
       result.narrow(begin, how.extent);
@@ -99,7 +99,7 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
     result.set_grain(result.grain() * how.extent);
   }
   if (how.how == treatment::spread) {
-    if (operands[source].layout.levels(place(what.operands[source], letter)) > 0) {
+    if (operands[source].layout.levels(index_of(op.operands[source], letter)) > 0) {
       result.kind = cover::pending;
       result.outputs = n;
       result.needs = how.reads;
@@ -121,19 +121,19 @@ constexpr refusal infer_dimension(const signature& what, const static_vector<ope
 }
 
 // What `infer` gives.
-constexpr inferred inferred_of(const signature& what, const static_vector<operand, 4>& operands) {
+constexpr inferred inferred_of(const signature& op, const static_vector<operand, 4>& operands) {
   inferred out;
-  if (out.why = what.check(); !out.why.ok()) return out;
-  if (operands.count != what.operands.count) {
-    out.why = refusal{code::wrong_number_of_operands, what.operands.count, operands.count};
+  if (out.why = op.check(); !out.why.ok()) return out;
+  if (operands.count != op.operands.count) {
+    out.why = refusal{code::wrong_number_of_operands, op.operands.count, operands.count};
     return out;
   }
   const mesh_value& mesh = operands[0].layout.mesh;
   bool aligned = true;
   for (int o = 0; o < operands.count; ++o) {
     const layout& x = operands[o].layout;
-    if (x.dims.count != what.operands[o].count) {
-      out.why = refusal{code::operand_of_other_dimensions, o, what.operands[o].count, x.dims.count};
+    if (x.dims.count != op.operands[o].count) {
+      out.why = refusal{code::operand_of_other_dimensions, o, op.operands[o].count, x.dims.count};
       return out;
     }
     const bool alike = o == 0 || x.mesh == mesh;
@@ -146,28 +146,28 @@ constexpr inferred inferred_of(const signature& what, const static_vector<operan
   if (!aligned) {
     static_vector<operand, 4> on_one_mesh = operands;
     for (operand& o : on_one_mesh) o.layout = engine::over(o.layout, mesh);
-    return inferred_of(what, on_one_mesh);
+    return inferred_of(op, on_one_mesh);
   }
   out.layout.mesh = operands[0].layout.mesh;
   out.layout.placements.resize(out.layout.mesh.axes.count);
-  out.layout.dims.resize(what.result.count);
-  for (int d = 0; d < what.result.count; ++d)
-    if (out.why = infer_dimension(what, operands, what.result.items[d], out.layout.dims.items[d]); !out.why.ok())
+  out.layout.dims.resize(op.result.count);
+  for (int d = 0; d < op.result.count; ++d)
+    if (out.why = infer_dimension(op, operands, op.result.items[d], out.layout.dims.items[d]); !out.why.ok())
       return out;
-  for (int o = 0; o < what.operands.count; ++o)
-    for (int d = 0; d < what.operands.items[o].count; ++d) {
-      const char letter = what.operands.items[o].items[d];
-      if (engine::place(what.result, letter) >= 0) continue;
+  for (int o = 0; o < op.operands.count; ++o)
+    for (int d = 0; d < op.operands.items[o].count; ++d) {
+      const char letter = op.operands.items[o].items[d];
+      if (engine::index_of(op.result, letter) >= 0) continue;
       dimension summed;
-      if (out.why = infer_dimension(what, operands, letter, summed); !out.why.ok()) return out;
+      if (out.why = infer_dimension(op, operands, letter, summed); !out.why.ok()) return out;
     }
   for (int o = 0; o < operands.count; ++o)
     for (int d = 0; d < operands.items[o].layout.dims.count; ++d)
       if (operands.items[o].layout.dims.items[d].kind != cover::tiled)
-        if (out.why = part_rule(what, operands).of_uncut(o, d); !out.why.ok()) return out;
+        if (out.why = part_rule(op, operands).of_uncut(o, d); !out.why.ok()) return out;
   for (int a = 0; a < out.layout.placements.count; ++a) {
     if (out.layout.mesh.axes[a].extent == 1) continue;
-    if (out.why = detail::axis_rule(what, operands, a).apply(out.layout); !out.why.ok()) return out;
+    if (out.why = detail::axis_rule(op, operands, a).apply(out.layout); !out.why.ok()) return out;
   }
   for (int d = 0; d < out.layout.dims.count; ++d) {
     out.layout.close_levels(d);
@@ -182,7 +182,7 @@ constexpr inferred inferred_of(const signature& what, const static_vector<operan
 namespace engine {
 
 /// What `infer` gives while a program runs, as the compiled library holds it.
-inferred infer_at_run_time(const signature& what, const static_vector<operand, 4>& operands);
+inferred infer_at_run_time(const signature& op, const static_vector<operand, 4>& operands);
 
 }  // namespace engine
 #endif
@@ -193,11 +193,11 @@ inferred infer_at_run_time(const signature& what, const static_vector<operand, 4
 /// is partial; non-linear operations take no partial one; an invariant operand meets only invariant ones. Anything else
 /// is refused. Operands may lie on meshes that differ by axes of extent 1; the result lies on that of the first. The
 /// same function serves the compiler and run time.
-constexpr inferred infer(const signature& what, const static_vector<operand, 4>& operands) {
+constexpr inferred infer(const signature& op, const static_vector<operand, 4>& operands) {
 #ifdef TESSERA_COMPILED
-  if (!__builtin_is_constant_evaluated()) return engine::infer_at_run_time(what, operands);
+  if (!__builtin_is_constant_evaluated()) return engine::infer_at_run_time(op, operands);
 #endif
-  return detail::inferred_of(what, operands);
+  return detail::inferred_of(op, operands);
 }
 
 }  // namespace tessera

@@ -5,8 +5,8 @@
 #ifdef TESSERA_COMPILED
 namespace tessera::engine {
 
-inferred infer_at_run_time(const signature& what, const static_vector<operand, 4>& operands) {
-  return detail::inferred_of(what, operands);
+inferred infer_at_run_time(const signature& op, const static_vector<operand, 4>& operands) {
+  return detail::inferred_of(op, operands);
 }
 
 }  // namespace tessera::engine

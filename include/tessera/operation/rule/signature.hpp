@@ -65,7 +65,7 @@ constexpr letters letters_of(int dims, char first = 'a') {
 }
 
 /// Where a letter is among others, or -1.
-constexpr int place(const letters& in, char letter) {
+constexpr int index_of(const letters& in, char letter) {
   for (int i = 0; i < in.count; ++i)
     if (in.items[i] == letter) return i;
   return -1;
@@ -183,23 +183,23 @@ constexpr bool role_fits(const signature& s, int t) {
   const treated& role = s.special[t];
   if (role.how == treatment::added) {
     for (const letters& o : s.operands)
-      if (place(o, role.letter) >= 0) return false;
+      if (index_of(o, role.letter) >= 0) return false;
     for (int other = 0; other < s.special.count; ++other)
       if (other != t && (s.special[other].into == role.letter || s.special[other].inner == role.letter)) return false;
-    return role.extent >= 0 && place(s.result, role.letter) >= 0;
+    return role.extent >= 0 && index_of(s.result, role.letter) >= 0;
   }
   int owner = -1;
   for (int o = 0; o < s.operands.count; ++o)
-    if (place(s.operands[o], role.letter) >= 0) owner = o;
+    if (index_of(s.operands[o], role.letter) >= 0) owner = o;
   if (owner < 0) return false;
   for (int before = 0; before < t; ++before)
     if (s.special[before].letter == role.letter) return false;
   const auto in_operands = [&s](char letter) {
     for (const letters& o : s.operands)
-      if (place(o, letter) >= 0) return true;
+      if (index_of(o, letter) >= 0) return true;
     return false;
   };
-  const bool kept = place(s.result, role.letter) >= 0;
+  const bool kept = index_of(s.result, role.letter) >= 0;
   switch (role.how) {
     case treatment::plain:
     case treatment::whole: return true;
@@ -212,25 +212,26 @@ constexpr bool role_fits(const signature& s, int t) {
              role.reads.b <= role.reads.b2;
     case treatment::narrowed: return kept && role.extent >= 0 && role.kernel.before <= 0;
     case treatment::merged: {
-      if (kept || s.operands.count > 1 || in_operands(role.into) || place(s.result, role.into) < 0) return false;
+      if (kept || s.operands.count > 1 || in_operands(role.into) || index_of(s.result, role.into) < 0) return false;
       const bool first = t == 0 || s.special[t - 1].how != treatment::merged || s.special[t - 1].into != role.into;
       for (int before = 0; first && before < t; ++before)
         if (s.special[before].into == role.into) return false;
-      return first || place(s.operands[0], s.special[t - 1].letter) + 1 == place(s.operands[0], role.letter);
+      return first || index_of(s.operands[0], s.special[t - 1].letter) + 1 == index_of(s.operands[0], role.letter);
     }
     case treatment::concatenated:
       for (int o = 0; o < owner; ++o)
-        if (place(s.operands[o], role.letter) >= 0) return false;
+        if (index_of(s.operands[o], role.letter) >= 0) return false;
       for (int other = 0; other < s.special.count; ++other)
         if (other != t && s.special[other].into == role.into &&
-            (s.special[other].how != treatment::concatenated || place(s.operands[owner], s.special[other].letter) >= 0))
+            (s.special[other].how != treatment::concatenated ||
+             index_of(s.operands[owner], s.special[other].letter) >= 0))
           return false;
-      return !kept && !in_operands(role.into) && place(s.result, role.into) >= 0;
+      return !kept && !in_operands(role.into) && index_of(s.result, role.into) >= 0;
     case treatment::split:
       for (int other = 0; other < s.special.count; ++other)
         if (other != t && (s.special[other].into == role.into || s.special[other].into == role.inner)) return false;
       return !kept && s.operands.count == 1 && role.extent > 0 && role.into != role.inner && !in_operands(role.into) &&
-             !in_operands(role.inner) && place(s.result, role.into) >= 0 && place(s.result, role.inner) >= 0;
+             !in_operands(role.inner) && index_of(s.result, role.into) >= 0 && index_of(s.result, role.inner) >= 0;
     case treatment::added: return false;
   }
   return false;
@@ -240,11 +241,11 @@ constexpr bool role_fits(const signature& s, int t) {
 struct letter_set {
   std::uint64_t quarters[4]{};
 
-  constexpr bool has(char letter) const { return (quarters[place(letter) / 64] >> place(letter) % 64 & 1u) != 0; }
-  constexpr void add(char letter) { quarters[place(letter) / 64] |= std::uint64_t{1} << place(letter) % 64; }
+  constexpr bool has(char letter) const { return (quarters[bit_of(letter) / 64] >> bit_of(letter) % 64 & 1u) != 0; }
+  constexpr void add(char letter) { quarters[bit_of(letter) / 64] |= std::uint64_t{1} << bit_of(letter) % 64; }
 
  private:
-  static constexpr unsigned place(char letter) { return static_cast<unsigned char>(letter); }
+  static constexpr unsigned bit_of(char letter) { return static_cast<unsigned char>(letter); }
 };
 
 constexpr int named_twice(const letters& l) {

@@ -11,8 +11,8 @@ namespace tessera::engine {
 /// one. It holds on all workers or on none.
 constexpr bool brings_a_halo(const layout& from, const layout& to) {
   const change there = change_between(from, to), back = change_between(cotangent(to), cotangent(from));
-  return there.steps.count == 1 && there.steps[0].what == map::move && !narrows(there.steps[0]) &&
-         back.steps.count == 1 && back.steps[0].what == map::fold;
+  return there.steps.count == 1 && there.steps[0].kind == map::move && !narrows(there.steps[0]) &&
+         back.steps.count == 1 && back.steps[0].kind == map::fold;
 }
 
 /// How windows over what a worker holds itself of a dimension give its outputs, all but those at its ends which read
@@ -32,7 +32,7 @@ struct halo_split {
 /// Of a part of a dimension, and what is held of it when that of others has come beside. It serves where there is a
 /// part, the operation pads itself, and an edge reads nothing beyond what is held.
 constexpr halo_split halo_split_of(const sliding& kernel, const interval& own, const interval& held,
-                                   const interval& outputs, own_padding by) {
+                                   const interval& outputs, builtin_padding by) {
   halo_split e;
   const padding_plan f = padding_plan_of(kernel, own, outputs, by);
   if (own.empty() || kernel.edge != boundary::zero || own.lo < held.lo || own.hi > held.hi || f.before > 0 ||

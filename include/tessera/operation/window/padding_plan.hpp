@@ -8,7 +8,7 @@ namespace tessera {
 namespace engine {
 
 /// What a local operation with windows pads itself: nothing; of a pooling, half of a window; anything.
-enum class own_padding : signed char { none, half, any };
+enum class builtin_padding : signed char { none, half, any };
 
 }  // namespace engine
 
@@ -16,9 +16,9 @@ namespace detail {
 
 /// How wide it pads a part of a dimension. LibTorch's maxima under dilated windows may read beyond their operand where
 /// they pad, and its averages over space take none that is smaller than a window.
-constexpr index_t widest_padding(own_padding by, const sliding& kernel, index_t held) {
-  if (by == own_padding::any) return INT64_MAX / 4;
-  return by == own_padding::half && kernel.dilation == 1 && held >= kernel.kernel ? kernel.kernel / 2 : 0;
+constexpr index_t widest_padding(builtin_padding by, const sliding& kernel, index_t held) {
+  if (by == builtin_padding::any) return INT64_MAX / 4;
+  return by == builtin_padding::half && kernel.dilation == 1 && held >= kernel.kernel ? kernel.kernel / 2 : 0;
 }
 
 }  // namespace detail
@@ -37,7 +37,7 @@ struct padding_plan {
   constexpr bool trims(index_t held) const { return read.lo > 0 || read.hi < before + held + behind; }
 };
 constexpr padding_plan padding_plan_of(const sliding& kernel, const interval& held, const interval& outputs,
-                                       own_padding by) {
+                                       builtin_padding by) {
   const window needs = kernel.needs();
   const interval read{needs.first(outputs.lo), needs.last(outputs.hi - 1) + 1};
   const index_t padded = held.lo - read.lo;

@@ -39,7 +39,7 @@ class tied_backward final : public torch::autograd::Node {
 /// y as the result of a local operation that is not linear, so that a backward which is itself differentiated depends
 /// on the same tensors on every worker: one whose box is empty would otherwise not meet the others at the exchanges
 /// behind the operands.
-at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands);
+at::Tensor depends_on_all(const at::Tensor& y, const std::vector<at::Tensor>& operands);
 
 }  // namespace tessera::detail
 

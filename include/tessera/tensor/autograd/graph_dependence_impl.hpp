@@ -23,11 +23,11 @@ TESSERA_INLINE torch::autograd::variable_list tied_backward::apply(torch::autogr
   if (gradients[0].defined()) on.push_back(gradients[0]);
   for (std::size_t i = 0; i < operands_.size(); ++i) on.push_back(operands_[i].at_edge(next_edge(i + 1)));
   for (std::size_t i = 0; i < operands_.size(); ++i)
-    if (task_should_compute_output(i + 1)) all[i + 1] = tied(operands_[i].zeros(), on);
+    if (task_should_compute_output(i + 1)) all[i + 1] = depends_on_all(operands_[i].zeros(), on);
   return all;
 }
 
-TESSERA_INLINE at::Tensor tied(const at::Tensor& y, const std::vector<at::Tensor>& operands) {
+TESSERA_INLINE at::Tensor depends_on_all(const at::Tensor& y, const std::vector<at::Tensor>& operands) {
   const bool tracked =
       std::any_of(operands.begin(), operands.end(), [](const at::Tensor& x) { return x.requires_grad(); });
   if (!tracked || !c10::GradMode::is_enabled()) return y;

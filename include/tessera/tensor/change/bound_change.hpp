@@ -11,15 +11,15 @@ namespace tessera::engine {
 class bound_change {
  public:
   bound_change(team_state& team, shared_layout_handle from, shared_layout_handle to, element e,
-               const call_context& what)
+               const call_context& context)
       : team_(team),
         from_(std::move(from)),
         to_(std::move(to)),
         workers_(team.crew_of(from_->layout().mesh, to_->layout().mesh)),
         element_(e),
         options_(detail::options_of(team, detail::scalar_type(e))),
-        why_(what.why),
-        what_(what.what) {
+        why_(context.why),
+        name_(context.name) {
     const layout& a = from_->layout();
     const layout& b = to_->layout();
     check(first_of(from_->why(), to_->why(), check_change(a, b)), team);
@@ -47,7 +47,7 @@ class bound_change {
   visits calls;  ///< of it, by line
 
   /// Whether it is bound for what the team does now.
-  bool serves(const call_context& now) const { return why_ == now.why && what_ == now.what; }
+  bool serves(const call_context& now) const { return why_ == now.why && name_ == now.name; }
 
   /// The change from to* to from*, bound for backward.
   std::shared_ptr<bound_change> adjoint();
@@ -60,31 +60,31 @@ class bound_change {
   bool stays() const { return phases_.empty() || narrowed_; }
 
   /// This worker's box of the result, as a view of what it had where that stays; no gradient is recorded.
-  at::Tensor run(const at::Tensor& x, const call_context& what) {
+  at::Tensor run(const at::Tensor& x, const call_context& context) {
     if (stays()) return kept(x);
     owed_exchanges::here().begin_all();
     at::Tensor y = x;
-    for (bound_phase& p : phases_) y = run(p, y, room_for(p), what);
+    for (bound_phase& p : phases_) y = run(p, y, room_for(p), context);
     return y;
   }
   /// The same where something is exchanged, in a frame: what arrives is written where it is read.
-  at::Tensor run(const at::Tensor& x, const call_context& what, const padded_box& around) {
+  at::Tensor run(const at::Tensor& x, const call_context& context, const padded_box& around) {
     owed_exchanges::here().begin_all();
     at::Tensor y = x;
-    for (std::size_t i = 0; i + 1 < phases_.size(); ++i) y = run(phases_[i], y, room_for(phases_[i]), what);
+    for (std::size_t i = 0; i + 1 < phases_.size(); ++i) y = run(phases_[i], y, room_for(phases_[i]), context);
     const at::Tensor room = around.room(phases_.back().sizes, options_);
-    run(phases_.back(), y, around.inside(room), what);
+    run(phases_.back(), y, around.inside(room), context);
     return room;
   }
 
   /// The first exchange's plan.
-  const exchange_plan& plan(const call_context& what) { return bound(phases_[0], what)->plan(); }
+  const exchange_plan& plan(const call_context& context) { return bound(phases_[0], context)->plan(); }
 
  private:
   friend class running_change;
 
   struct bound_phase {
-    phase what;
+    tessera::phase phase;
     box_vector sizes;
     std::shared_ptr<bound_exchange> exchange;
   };
@@ -96,28 +96,28 @@ class bound_change {
     return detail::empty_box(at::IntArrayRef(p.sizes.begin(), p.sizes.end()), options_);
   }
 
-  at::Tensor run(bound_phase& p, const at::Tensor& x, const at::Tensor& y, const call_context& what) {
+  at::Tensor run(bound_phase& p, const at::Tensor& x, const at::Tensor& y, const call_context& context) {
     const at::Tensor sent = stored(x);
-    in_flight call = begin(p, *bound(p, what), sent, y, what);
+    in_flight call = begin(p, *bound(p, context), sent, y, context);
     end(p, call);
     return y;
   }
 
-  const std::shared_ptr<bound_exchange>& bound(bound_phase& p, const call_context& what) {
-    if (!p.exchange || p.exchange->retired) p.exchange = team_.bound(p.what, element_, what);
+  const std::shared_ptr<bound_exchange>& bound(bound_phase& p, const call_context& context) {
+    if (!p.exchange || p.exchange->retired) p.exchange = team_.bound(p.phase, element_, context);
     return p.exchange;
   }
   in_flight begin(const bound_phase& p, bound_exchange& exchange, const at::Tensor& x, const at::Tensor& y,
-                  const call_context& what, bool has_own = false) {
-    if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, p.what, element_);
-    return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_, true), what, has_own);
+                  const call_context& context, bool has_own = false) {
+    if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, p.phase, element_);
+    return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_, true), context, has_own);
   }
   void end(const bound_phase& p, in_flight& call) {
     const received got = call.finish();
     team_.total.bytes += got.bytes;
     team_.total.messages += got.messages;
     if (team_.watch.exchange_finished != nullptr)
-      team_.watch.exchange_finished(team_.watch.self, p.what, element_, got);
+      team_.watch.exchange_finished(team_.watch.self, p.phase, element_, got);
   }
 
   // The part of this worker's box that stays.
@@ -146,7 +146,7 @@ class bound_change {
   tessera::element element_;
   at::TensorOptions options_;
   purpose why_;
-  const char* what_;
+  const char* name_;
   movement moves_;
   refusal gradient_;
   std::vector<step> steps_;

@@ -14,10 +14,10 @@ struct redistribution {
 struct bound_exchanges {
   const team_handle& team;
   const local_boxes& boxes;
-  const std::vector<redistribution>& ways;
+  const std::vector<redistribution>& exchanges;
 
   at::Tensor exchanged(const at::Tensor& x, std::size_t i) const {
-    return change_layout(team, ways[i].from, ways[i].to, x, {}, {});
+    return change_layout(team, exchanges[i].from, exchanges[i].to, x, {}, {});
   }
 };
 

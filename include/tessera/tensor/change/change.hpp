@@ -25,7 +25,7 @@ inline void refuse_writing(const at::Tensor& view) {
 struct change_call {
   team_handle team;
   std::shared_ptr<bound_change> change;
-  call_context what;
+  call_context context;
   bool tracked = false;
   std::uint64_t lineage;  ///< of its operand
 
@@ -33,23 +33,23 @@ struct change_call {
               std::uint64_t operand = 0)
       : team(of),
         change(std::move(bound)),
-        what(of->doing()),
+        context(of->doing()),
         tracked(c10::GradMode::is_enabled() && x.requires_grad()),
         lineage(operand) {
     const element e = change->element();
     check_local(x, *change->from(), e, *team);
     if (tracked) check(change->gradient(), *team);
-    what.moves = &change->moves();
-    what.element = e;
-    if (what.at.file == nullptr) what.at = at;
+    context.moves = &change->moves();
+    context.element = e;
+    if (context.at.file == nullptr) context.at = at;
     crew& workers = change->workers();
-    if (what.why != purpose::backward) what.number = workers.next_change();
-    if (workers.takes_part() && compares(team->checks, change->calls.next(what.at))) compare(workers, x);
+    if (context.why != purpose::backward) context.number = workers.next_change();
+    if (workers.takes_part() && compares(team->checks, change->calls.next(context.at))) compare(workers, x);
   }
 
   /// What a backward of this call is for.
   call_context backward() const {
-    call_context back = what;
+    call_context back = context;
     back.why = purpose::backward;
     return back;
   }
@@ -65,11 +65,11 @@ struct change_call {
     const layout& from = change->from()->layout();
     fingerprint f;
     f << from << change->to()->layout() << static_cast<int>(change->element()) << static_cast<int>(tracked)
-      << what.hash() << what.number;
-    f << lineage << (what.at.file == nullptr ? 0 : text(what.at.file).hash) << what.at.line;
+      << context.hash() << context.number;
+    f << lineage << (context.at.file == nullptr ? 0 : text(context.at.file).hash) << context.at.line;
     const bool copied = has_copies(from) && (team->checks == checks::always || copies_are_at_hand(x));
-    const std::vector<std::uint64_t> hashes = team->agree(workers, f.value(), copied ? content_hash(x) : 0, what);
-    if (copied) team->compare_copies(workers, from, [&](std::size_t i) { return hashes[i]; }, what);
+    const std::vector<std::uint64_t> hashes = team->agree(workers, f.value(), copied ? content_hash(x) : 0, context);
+    if (copied) team->compare_copies(workers, from, [&](std::size_t i) { return hashes[i]; }, context);
   }
 
   // Samples wait for no device, whose kernels may round otherwise on another one; terms of a halo may lie beside this
@@ -95,7 +95,7 @@ class change_backward final : public torch::autograd::Node {
     const scoped_context here(*forward_.team, forward_.backward());
     const at::Tensor g =
         gradients[0].defined() ? around_.inside(gradients[0]) : forward_.gradient_of_result(gradients[0]);
-    at::Tensor back = run({forward_.team, forward_.change->adjoint(), g, forward_.what.at}, g);
+    at::Tensor back = run({forward_.team, forward_.change->adjoint(), g, forward_.context.at}, g);
     // What moved nothing is a view; two leaves must not share one gradient.
     if (!c10::GradMode::is_enabled() && back.is_alias_of(g)) back = back.clone();
     return {back};
@@ -120,7 +120,7 @@ inline void record(const at::Tensor& y, const at::Tensor& x, const decltype(torc
 /// The result of a change that does something, without its gradient.
 inline at::Tensor unrecorded(const change_call& call, const at::Tensor& x, const padded_box& around = {}) {
   const c10::AutoGradMode no_record(false);
-  const at::Tensor y = around.empty() ? call.change->run(x, call.what) : call.change->run(x, call.what, around);
+  const at::Tensor y = around.empty() ? call.change->run(x, call.context) : call.change->run(x, call.context, around);
   if (call.change->stays()) refuse_writing(y);
   return y;
 }

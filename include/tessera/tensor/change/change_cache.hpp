@@ -12,14 +12,14 @@ namespace detail {
 class change_cache {
  public:
   std::shared_ptr<bound_change> find(team_state& team, const shared_layout_handle& from, const shared_layout_handle& to,
-                                     element e, const call_context& what) {
+                                     element e, const call_context& context) {
     fingerprint f;
-    f << address(from.get()) << address(to.get()) << address(what.what)
-      << (static_cast<int>(e) | static_cast<int>(what.why) << 8);
+    f << address(from.get()) << address(to.get()) << address(context.name)
+      << (static_cast<int>(e) | static_cast<int>(context.why) << 8);
     kept& k = kept_[f.value()];
     if (!k.change) {
       try {
-        k.change = std::make_shared<bound_change>(team, from, to, e, what);
+        k.change = std::make_shared<bound_change>(team, from, to, e, context);
       } catch (...) {
         kept_.erase(f.value());
         throw;
@@ -63,8 +63,8 @@ class change_cache {
 
 inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const shared_layout_handle& from,
                                                      const shared_layout_handle& to, element e,
-                                                     const call_context& what) {
-  return team.kept<change_cache>().find(team, from, to, e, what);
+                                                     const call_context& context) {
+  return team.kept<change_cache>().find(team, from, to, e, context);
 }
 
 }  // namespace detail
@@ -76,9 +76,9 @@ inline std::shared_ptr<bound_change> bound_change::adjoint() {
   if (known) return known;
   call_context back;
   back.why = purpose::backward;
-  back.what = what_;
-  known = detail::bound_change_of(team_, team_.place(cotangent(to_->layout())), team_.place(cotangent(from_->layout())),
-                                  element_, back);
+  back.name = name_;
+  known = detail::bound_change_of(team_, team_.intern(cotangent(to_->layout())),
+                                  team_.intern(cotangent(from_->layout())), element_, back);
   adjoint_ = known;
   return known;
 }

@@ -13,7 +13,7 @@ TESSERA_INLINE at::Tensor change_layout(const team_handle& team, const shared_la
 }
 TESSERA_INLINE at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to,
                                         const at::Tensor& x, call_site at) {
-  return change_layout(team, team->place(from), team->place(to), x, {}, at);
+  return change_layout(team, team->intern(from), team->intern(to), x, {}, at);
 }
 TESSERA_INLINE at::Tensor change_layout_rounded(const team_handle& team, const shared_layout_handle& from,
                                                 const shared_layout_handle& to, const at::Tensor& x, element as,
@@ -24,10 +24,10 @@ TESSERA_INLINE at::Tensor change_layout_rounded(const team_handle& team, const s
   if (as == own || call.change->stays()) return detail::run(std::move(call), x);
   const at::Tensor y = [&] {
     const c10::AutoGradMode no_record(false);
-    call_context what = call.what;
-    what.element = as;
+    call_context context = call.context;
+    context.element = as;
     const auto rounded = detail::bound_change_of(*team, from, to, as, now);
-    return rounded->run(x.to(detail::scalar_type(as)), what).to(x.scalar_type());
+    return rounded->run(x.to(detail::scalar_type(as)), context).to(x.scalar_type());
   }();
   if (call.tracked) detail::record(y, x, detail::make_node<detail::change_backward>(std::move(call), padded_box()));
   return y;

@@ -13,18 +13,18 @@ namespace tessera::engine {
 /// the one before has arrived and the worker asks what has, or waits for anything.
 class running_change final : private owing {
  public:
-  running_change(bound_change& of, const at::Tensor& x, const call_context& what)
-      : of_(of), what_(what), x_(bound_change::stored(x)), parts_(of.phases_.size()) {
+  running_change(bound_change& of, const at::Tensor& x, const call_context& context)
+      : of_(of), context_(context), x_(bound_change::stored(x)), parts_(of.phases_.size()) {
     for (std::size_t i = 0; i < parts_.size(); ++i) {
-      parts_[i].exchange = of_.bound(of_.phases_[i], what);
+      parts_[i].exchange = of_.bound(of_.phases_[i], context);
       parts_[i].y = of_.room_for(of_.phases_[i]);
     }
     start(false);
   }
   /// Of one exchange, into a tensor that holds already what this worker takes from itself alone.
-  running_change(bound_change& of, const at::Tensor& y, const at::Tensor& x, const call_context& what)
-      : of_(of), what_(what), x_(bound_change::stored(x)), parts_(1) {
-    parts_[0].exchange = of_.bound(of_.phases_[0], what);
+  running_change(bound_change& of, const at::Tensor& y, const at::Tensor& x, const call_context& context)
+      : of_(of), context_(context), x_(bound_change::stored(x)), parts_(1) {
+    parts_[0].exchange = of_.bound(of_.phases_[0], context);
     parts_[0].y = y;
     start(true);
   }
@@ -63,7 +63,7 @@ class running_change final : private owing {
   void begin(bool has_own = false) {
     part& p = parts_[begun_];
     const at::Tensor& x = begun_ == 0 ? x_ : parts_[begun_ - 1].y;
-    p.call.emplace(of_.begin(of_.phases_[begun_], *p.exchange, x, p.y, what_, has_own));
+    p.call.emplace(of_.begin(of_.phases_[begun_], *p.exchange, x, p.y, context_, has_own));
     ++begun_;
   }
   void end(std::size_t i) {
@@ -91,7 +91,7 @@ class running_change final : private owing {
   }
 
   bound_change& of_;
-  call_context what_;
+  call_context context_;
   at::Tensor x_;
   std::vector<part> parts_;
   std::size_t begun_ = 0;

@@ -30,8 +30,8 @@ struct staged_call final : exchange_call {
 class staged_exchange final : public bound_exchange {
  public:
   staged_exchange(exchange_plan bound, std::shared_ptr<bound_exchange> between_hosts, int rank, c10::Device device,
-                  std::shared_ptr<const void> held)
-      : bound_exchange(std::move(bound), std::move(held)),
+                  std::shared_ptr<const void> keeper)
+      : bound_exchange(std::move(bound), std::move(keeper)),
         between_hosts_(std::move(between_hosts)),
         rank_(rank),
         device_(device) {

@@ -33,10 +33,10 @@ class staged_transport final : public device_transport {
   std::uint64_t offer(const exchange_plan& plan) override { return host_->offer(plan); }
   std::shared_ptr<bound_exchange> bind(exchange_plan plan) override {
     if (plan.agrees()) return host_->bind(std::move(plan));
-    auto held = held_by(plan);
+    auto keeper = keep_alive(plan);
     auto between_hosts = host_->bind(plan);
     return std::make_shared<staged_exchange>(std::move(plan), std::move(between_hosts), rank(), device_,
-                                             std::move(held));
+                                             std::move(keeper));
   }
   void synchronise() override { devices_.synchronizeStream(devices_.getStream(device_)); }
 

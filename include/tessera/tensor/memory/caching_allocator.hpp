@@ -28,11 +28,11 @@ class caching_allocator final : public c10::Allocator {
   void trim() { blocks_.trim(); }
 
   c10::DataPtr allocate(std::size_t bytes) override {
-    void* const data = blocks_.take(bytes);
+    void* const data = blocks_.allocate(bytes);
     c10::profiledCPUMemoryReporter().New(data, bytes);
-    return {data, data, &give_back, c10::Device(c10::DeviceType::CPU)};
+    return {data, data, &deallocate, c10::Device(c10::DeviceType::CPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+  c10::DeleterFnPtr raw_deleter() const override { return &deallocate; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
 
   /// Serves LibTorch while it lives. Of several launches at once the smallest cap holds.
@@ -57,9 +57,9 @@ class caching_allocator final : public c10::Allocator {
  private:
   caching_allocator() = default;
 
-  static void give_back(void* data) {
+  static void deallocate(void* data) {
     c10::profiledCPUMemoryReporter().Delete(data);
-    engine::block_cache::give_back(data);
+    engine::block_cache::deallocate(data);
   }
   void begin(std::size_t cap) {
     std::lock_guard lock(mutex_);
@@ -85,9 +85,11 @@ class caching_allocator final : public c10::Allocator {
 
   /// Those that the node's processes see, from when they are there.
   struct pages final : engine::page_source {
-    std::byte* take(std::size_t bytes) override { return seen.is_open() ? seen.take(bytes) : own.take(bytes); }
-    void give_back(std::byte* at, std::size_t bytes) override {
-      seen.holds(at) ? seen.give_back(at, bytes) : own.give_back(at, bytes);
+    std::byte* allocate(std::size_t bytes) override {
+      return seen.is_open() ? seen.allocate(bytes) : own.allocate(bytes);
+    }
+    void deallocate(std::byte* at, std::size_t bytes) override {
+      seen.holds(at) ? seen.deallocate(at, bytes) : own.deallocate(at, bytes);
     }
 
     engine::private_pages own;

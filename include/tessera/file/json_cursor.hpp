@@ -15,37 +15,37 @@ namespace tessera::engine::file {
 using json = nlohmann::ordered_json;
 
 /// A value in a file and the path that leads to it, "p3.from.dims[0]", so that every fault says where it is.
-class place {
+class json_cursor {
  public:
-  place(const json& value, std::string path) : value_(&value), path_(std::move(path)) {}
+  json_cursor(const json& value, std::string path) : value_(&value), path_(std::move(path)) {}
 
   const std::string& path() const { return path_; }
   const json& value() const { return *value_; }
   std::size_t size() const { return value_->size(); }
   bool has(const char* name) const { return value_->is_object() && value_->contains(name); }
 
-  [[noreturn]] void fault(std::string_view what) const {
-    throw error(refusal{code::file_misread}, fmt::format("{}: {}", path_, what));
+  [[noreturn]] void fault(std::string_view says) const {
+    throw error(refusal{code::file_misread}, fmt::format("{}: {}", path_, says));
   }
 
   /// A field that must be there.
-  place at(const char* name) const {
+  json_cursor at(const char* name) const {
     if (!value_->is_object()) fault("is no object");
     if (!value_->contains(name)) fault(fmt::format("lacks the field \"{}\"", name));
     return {(*value_)[name], path_ + "." + name};
   }
-  place item(std::size_t i) const { return {(*value_)[i], fmt::format("{}[{}]", path_, i)}; }
+  json_cursor item(std::size_t i) const { return {(*value_)[i], fmt::format("{}[{}]", path_, i)}; }
 
-  const place& list() const {
+  const json_cursor& list() const {
     if (!value_->is_array()) fault("is no list");
     return *this;
   }
-  const place& object() const {
+  const json_cursor& object() const {
     if (!value_->is_object()) fault("is no object");
     return *this;
   }
   /// An object whose fields are all among `names`: a name that is written wrongly is not passed over.
-  const place& only(std::initializer_list<std::string_view> names) const {
+  const json_cursor& only(std::initializer_list<std::string_view> names) const {
     for (const auto& [name, _] : object().value().items()) {
       bool known = false;
       for (std::string_view n : names) known = known || n == name;

@@ -15,13 +15,13 @@ struct sharing {
   unsigned spread = 0;  ///< bit i: the windows of kernel i are added to the result, not held of the input
 };
 
-class contraction_form {
+class contraction_planner {
  public:
-  constexpr contraction_form(const layout& x, const contraction& what)
+  constexpr contraction_planner(const layout& x, const contraction& layer)
       : x_(x),
-        what_(what),
-        feature_(what.feature < 0 ? x.dims.count + what.feature : what.feature),
-        letters_(x, what, feature_) {}
+        layer_(layer),
+        feature_(layer.feature < 0 ? x.dims.count + layer.feature : layer.feature),
+        letters_(x, layer, feature_) {}
 
   /// Axes that cut the features of the input, outermost first.
   constexpr static_vector<int, max_axes> feature_axes() const {
@@ -34,9 +34,9 @@ class contraction_form {
   /// transposed ones.
   constexpr unsigned spreading() const {
     unsigned all = 0;
-    for (int i = 0; i < what_.kernels.count; ++i) {
+    for (int i = 0; i < layer_.kernels.count; ++i) {
       const int d = feature_ + 1 + i;
-      if (what_.transposed && x_.levels(d) > 0 && x_.dims[d].extent != dynamic) all |= 1u << i;
+      if (layer_.transposed && x_.levels(d) > 0 && x_.dims[d].extent != dynamic) all |= 1u << i;
     }
     return all;
   }
@@ -46,9 +46,9 @@ class contraction_form {
     const auto& [cut_out, cut_in, spread] = how;
     layer_plan p;
     layout used = x_;
-    if (what_.by_expert()) tile_experts(used);
+    if (layer_.by_expert()) tile_experts(used);
     if (p.why = check_groups(); !p.why.ok()) return p;
-    const bool grouped = what_.groups > 1;
+    const bool grouped = layer_.groups > 1;
     const static_vector<int, max_axes> group_cut = grouped ? joined_lists(cut_out, cut_in) : cut_out;
     if (grouped) {
       cut_groups(used, group_cut);
@@ -65,12 +65,12 @@ class contraction_form {
     weight.stored = stored_form(weight.used);
     if (p.why = check_count(weight.used); !p.why.ok()) return p;
     index_t fan_in = weight.used.dims[1].extent;
-    for (const sliding& s : what_.kernels) fan_in *= s.kernel;
+    for (const sliding& s : layer_.kernels) fan_in *= s.kernel;
     weight.initial = init::usual(fan_in);
-    weight.has_element = what_.has_element;
-    weight.element = what_.element;
+    weight.has_element = layer_.has_element;
+    weight.element = layer_.element;
     weight.as_operand = true;
-    p.own(weight);
+    p.add_parameter(weight);
 
     inferred x{used, {}};
     inferred w{weight.used, {}};
@@ -83,28 +83,28 @@ class contraction_form {
     if (y.why.ok() && grouped) y = merged_from_two(y.layout, feature_);
     if (p.why = first_of(y.why, check_count(y.layout)); !p.why.ok()) return p;
     const layout& raw = y.layout;
-    if (what_.has_output && what_.output.dims.count != raw.dims.count) {
-      p.why = refusal{code::wrong_number_of_dimensions, what_.output.dims.count, raw.dims.count};
+    if (layer_.has_output && layer_.output.dims.count != raw.dims.count) {
+      p.why = refusal{code::wrong_number_of_dimensions, layer_.output.dims.count, raw.dims.count};
       return p;
     }
-    const layout given = what_.has_output ? given_output(raw) : usual_output(raw, how);
+    const layout given = layer_.has_output ? given_output(raw) : usual_output(raw, how);
     if (p.why = first_of(check(given), check_change(raw, given)); !p.why.ok()) return p;
-    p.take(x_, used);
-    p.give(raw, given);
-    if (what_.round_terms) p.round_terms();
-    p.holds = memory(same(raw, given));
-    if (what_.bias) {
+    p.add_input(x_, used);
+    p.add_output(raw, given);
+    if (layer_.round_terms) p.round_terms();
+    p.saves = memory(same(raw, given));
+    if (layer_.bias) {
       parameter_value bias;
       bias.name = "bias";
       bias.used = biases(given);
       bias.stored = stored_form(bias.used);
       bias.initial = weight.initial;
-      bias.has_element = what_.has_element;
-      bias.element = what_.element;
+      bias.has_element = layer_.has_element;
+      bias.element = layer_.element;
       bias.as_operand = true;
       const inferred sum = infer(letters_.add(), two(given, bias.used));
       if (p.why = sum.why; !p.why.ok()) return p;
-      p.own(bias);
+      p.add_parameter(bias);
     }
     return p;
   }
@@ -113,10 +113,10 @@ class contraction_form {
   // Input and weight are saved; a bias behind an exchange is added to a copy.
   constexpr saved_tensors memory(bool leaves) const {
     saved_tensors f = saved_tensors::saving(1, 1);
-    f.scratch = what_.bias && !leaves;
-    f.spreads = what_.transposed;
-    f.pads = own_padding::any;
-    for (const sliding& s : what_.kernels) {
+    f.scratch = layer_.bias && !leaves;
+    f.spreads = layer_.transposed;
+    f.pads = builtin_padding::any;
+    for (const sliding& s : layer_.kernels) {
       f.windows.push(s);
       if (f.spreads) f.columns = group_out();
       else if (s.kernel > 1 || s.stride > 1 || s.before != 0 || s.after != 0) f.columns = group_in();
@@ -132,12 +132,12 @@ class contraction_form {
 
   // Lets a cut dimension hold what its windows need, or where it stays a tiling that gives terms.
   constexpr refusal hold(layout& x, unsigned spread) const {
-    for (int i = 0; i < what_.kernels.count; ++i) {
+    for (int i = 0; i < layer_.kernels.count; ++i) {
       const int d = feature_ + 1 + i;
       const index_t n = x.dims[d].extent;
-      if (const refusal r = what_.check(i, d, n); !r.ok()) return r;
+      if (const refusal r = layer_.check(i, d, n); !r.ok()) return r;
       if ((spread >> i & 1u) == 0) {
-        if (const refusal r = hold_window(x, d, what_.needs(i), what_.outputs(i, n), what_.keeps(i, n)); !r.ok())
+        if (const refusal r = hold_window(x, d, layer_.needs(i), layer_.outputs(i, n), layer_.keeps(i, n)); !r.ok())
           return r;
       } else if (x.dims[d].kind != cover::tiled) {
         x.dims[d].tile();
@@ -159,36 +159,36 @@ class contraction_form {
 
   constexpr layout weights(const layout& used, const static_vector<int, max_axes>& cut_out,
                            const static_vector<int, max_axes>& cut_in) const {
-    layout w = what_.by_expert() ? weight_of_each(used, {what_.experts}) : weight_for(used, {});
+    layout w = layer_.by_expert() ? weight_of_each(used, {layer_.experts}) : weight_for(used, {});
     dimension out;
-    out.extent = what_.out;
-    out.set_grain(cut_out.empty() ? 1 : what_.grain_out);
+    out.extent = layer_.out;
+    out.set_grain(cut_out.empty() ? 1 : layer_.grain_out);
     dimension in = used.dims[feature_];
     in.tag = {};
-    const int inputs = what_.inputs_at();
-    w.dims.push(inputs < what_.outputs_at() ? in : out);
-    w.dims.push(inputs < what_.outputs_at() ? out : in);
-    for (const sliding& s : what_.kernels) {
+    const int inputs = layer_.inputs_at();
+    w.dims.push(inputs < layer_.outputs_at() ? in : out);
+    w.dims.push(inputs < layer_.outputs_at() ? out : in);
+    for (const sliding& s : layer_.kernels) {
       dimension k;
       k.extent = s.kernel;
       w.dims.push(k);
     }
-    for (int a : cut_out) w.cut_by(what_.outputs_at(), a);
+    for (int a : cut_out) w.cut_by(layer_.outputs_at(), a);
     for (int a : cut_in) w.cut_by(inputs, a, used.placements[a].joined);
     w.dims[inputs].bounds = in.bounds;
     w.dims[inputs].turned = in.turned;
     return w;
   }
 
-  constexpr index_t group_in() const { return x_.dims[feature_].extent / what_.groups; }
-  constexpr index_t group_out() const { return what_.out / what_.groups; }
-  constexpr index_t rows_of_group() const { return what_.transposed ? group_in() : group_out(); }
+  constexpr index_t group_in() const { return x_.dims[feature_].extent / layer_.groups; }
+  constexpr index_t group_out() const { return layer_.out / layer_.groups; }
+  constexpr index_t rows_of_group() const { return layer_.transposed ? group_in() : group_out(); }
 
   constexpr refusal check_groups() const {
     const index_t in = x_.dims[feature_].extent;
-    const bool some = what_.groups == 1 || (in > 0 && what_.out > 0);
-    const bool divides = what_.groups >= 1 && some && in % what_.groups == 0 && what_.out % what_.groups == 0;
-    return divides ? refusal{} : refusal{code::groups_do_not_divide, in, what_.out, what_.groups};
+    const bool some = layer_.groups == 1 || (in > 0 && layer_.out > 0);
+    const bool divides = layer_.groups >= 1 && some && in % layer_.groups == 0 && layer_.out % layer_.groups == 0;
+    return divides ? refusal{} : refusal{code::groups_do_not_divide, in, layer_.out, layer_.groups};
   }
 
   // The axes that cut the features, then what else was named.
@@ -216,7 +216,7 @@ class contraction_form {
   constexpr layout group_weights(const layout& used, const static_vector<int, max_axes>& axes) const {
     layout w = weights(used, {}, {});
     w.dims[1] = {};
-    w.dims[1].extent = what_.transposed ? group_out() : group_in();
+    w.dims[1].extent = layer_.transposed ? group_out() : group_in();
     const dimension& f = used.dims[feature_];
     for (int a : axes) w.cut_by(0, a, used.placements[a].joined);
     w.dims[0].set_grain(axes.empty() ? 1 : f.grain() / group_in() * rows_of_group());
@@ -227,7 +227,7 @@ class contraction_form {
 
   // Whether an axis cuts the experts, who have their weights where they are.
   constexpr bool cuts_experts(const axis_placement& r) const {
-    return what_.by_expert() && r.kind == placement::cut && r.dimension == 0;
+    return layer_.by_expert() && r.kind == placement::cut && r.dimension == 0;
   }
 
   constexpr layout biases(const layout& y) const {
@@ -235,7 +235,7 @@ class contraction_form {
     b.mesh = y.mesh;
     dimension one;
     one.extent = 1;
-    if (what_.by_expert()) {
+    if (layer_.by_expert()) {
       b.dims.push(y.dims[0]);
       b.dims.push(one);
     }
@@ -253,11 +253,11 @@ class contraction_form {
   // The input's partition without grain: what cut its features cuts the result's, partial axes too; terms of windows
   // are added.
   constexpr layout usual_output(layout y, const sharing& how) const {
-    for (int i = 0; i < what_.kernels.count; ++i) {
+    for (int i = 0; i < layer_.kernels.count; ++i) {
       if ((how.spread >> i & 1u) == 0) continue;
       dimension& d = y.dims[feature_ + 1 + i];
       d.tile();
-      if (!what_.keeps(i, x_.dims[feature_ + 1 + i].extent)) d.balance(1);
+      if (!layer_.keeps(i, x_.dims[feature_ + 1 + i].extent)) d.balance(1);
     }
     static_vector<int, max_axes> cutters;
     for (int a : joined_lists(how.cut_out, how.cut_in))
@@ -265,7 +265,7 @@ class contraction_form {
           (y.placements[a].kind == placement::cut && y.placements[a].dimension == feature_))
         cutters.push(a);
     for (int a : cutters) y.set_placement(a, {});
-    y.dims[feature_].balance(cutters.empty() ? 1 : what_.grain_out);
+    y.dims[feature_].balance(cutters.empty() ? 1 : layer_.grain_out);
     for (int i = 0; i < cutters.count; ++i) {
       const axis_placement& was = x_.placements[cutters[i]];
       y.cut_by(feature_, cutters[i], was.kind == placement::cut && was.joined && i > 0 && joins(cutters[i - 1], was));
@@ -280,7 +280,7 @@ class contraction_form {
   }
 
   constexpr layout given_output(const layout& y) const {
-    layout out = what_.output;
+    layout out = layer_.output;
     for (int d = 0; d < out.dims.count; ++d) {
       out.dims[d].extent = y.dims[d].extent;
       out.dims[d].tag = y.dims[d].tag;
@@ -289,7 +289,7 @@ class contraction_form {
   }
 
   const layout& x_;
-  const contraction& what_;
+  const contraction& layer_;
   int feature_;
   contraction_letters letters_;
 };

@@ -4,8 +4,8 @@
 
 namespace tessera::engine {
 
-/// What an option speaks of.
-enum class topic : unsigned char {
+/// What an option speaks of; one layer takes one option of a kind.
+enum class option_kind : unsigned char {
   nothing,
   kernel,
   stride,
@@ -47,15 +47,15 @@ enum class topic : unsigned char {
   terms
 };
 
-/// The options that a layer takes, by topic.
-struct option_set {
-  std::uint64_t topics;
+/// The kinds of option that a layer takes.
+struct option_kinds {
+  std::uint64_t bits;
 
-  template <class... Topics>
-  constexpr explicit option_set(Topics... taken) : topics((std::uint64_t{0} | ... | bit(taken))) {}
+  template <class... Kinds>
+  constexpr explicit option_kinds(Kinds... taken) : bits((std::uint64_t{0} | ... | bit(taken))) {}
 
-  static constexpr std::uint64_t bit(topic t) { return std::uint64_t{1} << static_cast<unsigned>(t); }
-  constexpr bool takes(topic t) const { return (topics & bit(t)) != 0; }
+  static constexpr std::uint64_t bit(option_kind kind) { return std::uint64_t{1} << static_cast<unsigned>(kind); }
+  constexpr bool takes(option_kind kind) const { return (bits & bit(kind)) != 0; }
 };
 
 }  // namespace tessera::engine

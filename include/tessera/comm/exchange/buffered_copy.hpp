@@ -10,13 +10,13 @@
 namespace tessera::detail {
 
 /// Copies what others read of a worker's tensor, so that a call may end before they have.
-class reader_copy {
+class buffered_copy {
  public:
   static constexpr std::uint64_t most_ahead = 3;  ///< calls that end before their readers have read
 
   /// reads(worker) says who reads.
   template <class Reads>
-  reader_copy(const exchange_plan& plan, Reads&& reads) {
+  buffered_copy(const exchange_plan& plan, Reads&& reads) {
     std::vector<box_transfer> distinct;
     index_t bytes = 0;
     for (const box_transfer& l : plan.sends) {
