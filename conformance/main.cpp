@@ -68,7 +68,7 @@ std::string under_mpirun(const char* program, const options& o) {
   return command;
 }
 
-int run(const char* program, const options& o) {
+int run_cases(const char* program, const options& o) {
   const std::vector<entry> cases = entries_of(o);
   if (o.mpi && tessera::read_environment().by == tessera::engine::launcher::mpi)
     return serve(cases, o.from, where_of(o));
@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
   app.add_option("--from", o.from, "number of the first case to run, under mpirun")->group("");
   try {
     app.parse(argc, argv);
-    return run(argv[0], o);
+    return run_cases(argv[0], o);
   } catch (const CLI::ParseError& e) {
     return app.exit(e) == 0 ? 0 : 2;
   } catch (const malformed& e) {
