@@ -1,5 +1,5 @@
-# headers_alone: compiles each header over LibTorch on its own, but for LibTorch's, which are read once. CMake's check of the other floors
-# would read them for each, which took more than half of all that clang compiles.
+# headers_alone: compiles each header over LibTorch on its own, but for LibTorch's, which are read once. CMake's check
+# of the other floors would read them for each, which took more than half of all that clang compiles.
 
 set(alone "")
 foreach(floor IN ITEMS torch header_only)
