@@ -172,7 +172,7 @@ class weights_reader {
   }
 
   std::filesystem::path path_;
-  file file_;
+  open_file file_;
   std::uint64_t data_ = 0;  // where it begins
   nlohmann::json words_;
   std::vector<stored_tensor> tensors_;
@@ -233,7 +233,7 @@ class weights_writer {
   }
 
   nlohmann::json header_;
-  replacement file_;
+  atomic_file file_;
   xxh64 sum_;
 };
 
