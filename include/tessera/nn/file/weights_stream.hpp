@@ -172,7 +172,7 @@ class weights_reader {
   }
 
   std::filesystem::path path_;
-  open_file file_;
+  regular_file file_;
   std::uint64_t data_ = 0;  // where it begins
   nlohmann::json words_;
   std::vector<stored_tensor> tensors_;
@@ -233,7 +233,7 @@ class weights_writer {
   }
 
   nlohmann::json header_;
-  atomic_file file_;
+  replacement file_;
   xxh64 sum_;
 };
 
