@@ -6,7 +6,8 @@ set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 add_compile_options(-Wall -Wextra -Wshadow -Wconversion)
 
-# It keeps precompiled headers as well, and learns from the compiler what a file includes instead of preprocessing it first.
+# It keeps precompiled headers as well, and learns from the compiler what a file includes instead of preprocessing it
+# first.
 find_program(TESSERA_CCACHE ccache)
 if(TESSERA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER
@@ -21,9 +22,9 @@ endif()
 # A file with LibTorch's headers takes up to 2 GB of memory to compile, so only two at once.
 set_property(GLOBAL PROPERTY JOB_POOLS tessera_torch=2)
 
-# tessera_heavy(target [RUNS_LONG]): for a program that includes LibTorch's headers. Where all are built, those that link the compiled library
-# share these headers, precompiled: they are half of what a small program costs. To optimise it would be half of the rest, and most run little
-# code of their own.
+# tessera_heavy(target [RUNS_LONG]): for a program that includes LibTorch's headers. Where all are built, those that
+# link the compiled library share these headers, precompiled: they are half of what a small program costs. To optimise
+# it would be half of the rest, and most run little code of their own.
 function(tessera_heavy target)
   set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE tessera_torch)
   get_target_property(linked ${target} LINK_LIBRARIES)
@@ -48,15 +49,16 @@ function(tessera_heavy target)
   target_compile_options(${target} PRIVATE ${optimisation})
 endfunction()
 
-# tessera_together(target count): builds its files as few large ones, of so many each, where that is asked for: half of what a small file costs are
-# headers and instances that it shares with the others.
+# tessera_together(target count): builds its files as few large ones, of so many each, where that is asked for: half of
+# what a small file costs are headers and instances that it shares with the others.
 function(tessera_together target count)
   set_target_properties(${target} PROPERTIES UNITY_BUILD "${TESSERA_UNITY}" UNITY_BUILD_BATCH_SIZE ${count})
   target_compile_options(${target} PRIVATE -Wno-shadow)  # files that are built as one share names
 endfunction()
 
-# The environment of every test: one thread a worker, an Open MPI that runs as root on fewer cores than ranks, and a name server that
-# does not answer costs mpirun, which asks for its own host's name where /etc/hosts lacks it, one second instead of five.
+# The environment of every test: one thread a worker, an Open MPI that runs as root on fewer cores than ranks, and a
+# name server that does not answer costs mpirun, which asks for its own host's name where /etc/hosts lacks it, one
+# second instead of five.
 set(TESSERA_TEST_ENVIRONMENT
     OMP_NUM_THREADS=1
     "RES_OPTIONS=timeout:1 attempts:1"
@@ -64,8 +66,8 @@ set(TESSERA_TEST_ENVIRONMENT
     OMPI_MCA_rmaps_base_oversubscribe=1 OMPI_MCA_mpi_yield_when_idle=1
     PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe)  # what Open MPI reads from 5 on
 
-# tessera_add_mpi_test(name ranks program [argument...]). A job that hangs is ended before ctest does, by its ranks if they
-# can say where they are (tests/support/mpi_main.cpp), or by mpirun.
+# tessera_add_mpi_test(name ranks program [argument...]). A job that hangs is ended before ctest does, by its ranks if
+# they can say where they are (tests/support/mpi_main.cpp), or by mpirun.
 function(tessera_add_mpi_test name ranks program)
   add_test(NAME ${name} COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} $<TARGET_FILE:${program}> ${ARGN})
   set_tests_properties(${name} PROPERTIES

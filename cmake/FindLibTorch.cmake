@@ -7,7 +7,8 @@
 # Only libtorch_cpu.so and libc10.so are linked. The package's own CMake files ask for a CUDA toolkit when it was built
 # with CUDA; these two libraries need only libcudart and libcupti, which the package's own run path finds.
 #
-# LibTorch::cuda, where the package has it, is what computes on GPUs; it needs the libraries that the package asks for (cuBLAS, cuDNN and others).
+# LibTorch::cuda, where the package has it, is what computes on GPUs; it needs the libraries that the package asks for
+# (cuBLAS, cuDNN and others).
 
 set(TESSERA_LIBTORCH "$ENV{TESSERA_LIBTORCH}" CACHE PATH "The folder of an existing LibTorch")
 if(NOT TESSERA_LIBTORCH AND NOT "$ENV{TESSERA_LIBTORCH}" STREQUAL "")
@@ -35,7 +36,8 @@ foreach(_root IN LISTS _roots)
   endforeach()
 endforeach()
 
-# Wheels up to 2.6 and some archives were built with the std::string of before 2011, which meets no other C++ library of today's systems.
+# Wheels up to 2.6 and some archives were built with the std::string of before 2011, which meets no other C++ library of
+# today's systems.
 set(LibTorch_REASON "")
 if(LibTorch_FOUND AND EXISTS ${LibTorch_DIR}/share/cmake/Torch/TorchConfig.cmake)
   file(STRINGS ${LibTorch_DIR}/share/cmake/Torch/TorchConfig.cmake _old_string REGEX "_GLIBCXX_USE_CXX11_ABI=0")

@@ -1,6 +1,7 @@
 # Finds NCCL beside a CUDA toolkit, and defines NCCL::NCCL: its library and CUDA's runtime.
 #
-# NCCL_ROOT names the folder of an NCCL that lies elsewhere. Needed is 2.14 or later, the first whose communicators do not block their host.
+# NCCL_ROOT names the folder of an NCCL that lies elsewhere. Needed is 2.14 or later, the first whose communicators do
+# not block their host.
 
 find_package(CUDAToolkit QUIET)
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

@@ -1,7 +1,21 @@
-# headers_alone: compiles each header over LibTorch on its own, but for LibTorch's, which are read once. CMake's check of the other floors
-# would read them for each, which took more than half of all that clang compiles.
+# headers_alone: compiles each header over LibTorch on its own, but for LibTorch's, which are read once. CMake's check
+# of the other floors would read them for each, which took more than half of all that clang compiles. And all headers of
+# the library one behind the other, from the first to the last and back: a program includes them in any order.
 
 set(alone "")
+set(each "")
+foreach(floor IN ITEMS core comm inspect torch header_only)
+  get_target_property(headers tessera_${floor} HEADER_SET)
+  list(APPEND each ${headers})
+endforeach()
+list(SORT each)
+list(TRANSFORM each REPLACE "^${PROJECT_SOURCE_DIR}/include/(.*)$" "#include <\\1>\n")
+foreach(order IN ITEMS in_order in_reverse)
+  list(JOIN each "" text)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/headers_alone/${order}.cpp CONTENT "${text}")
+  list(APPEND alone ${PROJECT_BINARY_DIR}/headers_alone/${order}.cpp)
+  list(REVERSE each)
+endforeach()
 foreach(floor IN ITEMS torch header_only)
   set_target_properties(tessera_${floor} PROPERTIES VERIFY_INTERFACE_HEADER_SETS OFF)
   get_target_property(headers tessera_${floor} HEADER_SET)

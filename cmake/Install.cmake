@@ -1,4 +1,5 @@
-# cmake --install: the headers, the library where it is built, a CMake package with a component for each floor, and the licence.
+# cmake --install: the headers, the library where it is built, a CMake package with a component for each floor, and the
+# licence.
 
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

@@ -246,7 +246,7 @@ void facts_about_workers(const ts::team<grid>& team) {
 void unknown_lengths(const ts::team<grid>& team) {
   const int row_length[]{1, 4};
   const at::Tensor box = at::full({row_length[team.coordinate<row>()], 2}, 1.0 + team.coordinate<row>(), at::kDouble);
-  // [adopt]
+  // [from_local]
   // Every worker has some rows and nobody knows how many the others have: the lengths are learned, one integer a
   // worker.
   struct samples : ts::dyn {};

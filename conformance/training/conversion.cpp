@@ -55,7 +55,7 @@ task conversion(reading& c) {
       throw unbuilt("a row of a table that fits no layer: the library has no such table, which would refuse it");
   std::vector<std::string> cuts;
   for (const serial_layer& l : layers) cuts.push_back(cut_of(table, l.path));
-  if (c.refused()) throw unbuilt("a table that the library has no door for");
+  if (c.refused()) throw unbuilt("a table that the library has no entry point for");
   const json shapes = c.expected("local_shapes");
   for (const auto& [key, by_world] : shapes.items())
     if (std::none_of(layers.begin(), layers.end(), [&, &name = key](const serial_layer& l) {

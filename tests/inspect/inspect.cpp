@@ -82,7 +82,7 @@ TEST_CASE("a name of an axis or of an extent prints, as any text does", "[plan]"
   CHECK(fmt::format("[{}]", text()) == "[]");
 }
 
-TEST_CASE("layouts as text: covers, intervals, meanings and where the mesh sits", "[plan]") {
+TEST_CASE("layouts as text: covers, intervals, placements and where the mesh sits", "[plan]") {
   CHECK(text_of<tiles>() == "4x7 over row 2 x col 3 = blocks(row) [0,2) [2,4), blocks(col) [0,3) [3,5) [5,7)");
   CHECK(text_of<slabs>() == "4x7 over row 2 x col 3 = whole, blocks(col) [0,3) [3,5) [5,7); replicate(row)");
   CHECK(text_of<ring>() == "10 over col 3 = haloed(col) [9,10)+[0,5) [3,8) [6,10)+[0,1)");

@@ -9,7 +9,7 @@ using namespace engine;
 
 namespace {
 
-/// Elements received by all four workers, of 12 held whole: the table of changes of meaning.
+/// Elements received by all four workers, of 12 held whole: the table of changes of placement.
 constexpr index_t expected(placement from, placement to) {
   const index_t f = 36;  // (p − 1)/p of 12, four times
   if (from == placement::partial && (to == placement::replicate || to == placement::invariant)) return 2 * f;
@@ -24,14 +24,14 @@ constexpr placement dual(placement r) {
   return r == placement::replicate ? placement::partial : r == placement::partial ? placement::replicate : r;
 }
 
-constexpr placement meanings[]{placement::replicate, placement::partial, placement::invariant, placement::on,
-                               placement::cut};
+constexpr placement placements[]{placement::replicate, placement::partial, placement::invariant, placement::on,
+                                 placement::cut};
 
 }  // namespace
 
-TEST_CASE("the table of 25 changes of meaning is closed and costs what it says", "[law][plan]") {
-  for (placement from : meanings)
-    for (placement to : meanings) {
+TEST_CASE("the table of 25 changes of placement is closed and costs what it says", "[law][plan]") {
+  for (placement from : placements)
+    for (placement to : placements) {
       INFO(static_cast<int>(from) << " to " << static_cast<int>(to));
       const layout x = one_axis(from);
       const layout y = one_axis(to);

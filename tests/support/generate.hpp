@@ -108,7 +108,7 @@ constexpr void then_another(dice& d, dimension& dim, index_t& cut) {
   dim.outputs = cut = next.outputs(cut);
 }
 
-/// Covers and meanings for a tensor of these extents over a mesh.
+/// Covers and placements for a tensor of these extents over a mesh.
 constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents,
                              kinds allow) {
   layout x;

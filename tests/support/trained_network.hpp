@@ -2,9 +2,17 @@
 // A network that is trained, saved, loaded and assigned on four workers, wherever their tensors lie.
 
 #include <torch/optim/adam.h>
-#include <tessera/nn/file/weights_file.hpp>
-#include <tessera/tensor/distribute.hpp>
 
+#include <tessera/network.hpp>
+#include <tessera/nn/file/weights_file.hpp>
+#include <tessera/nn/layer/cross_entropy.hpp>
+#include <tessera/nn/network/network.hpp>
+#include <tessera/nn/parameter/grad_norm.hpp>
+#include <tessera/nn/parameter/state_dict.hpp>
+#include <tessera/tensor/distribute.hpp>
+#include <tessera/tensor/random.hpp>
+
+#include <cstdint>
 #include <filesystem>
 #include <stdexcept>
 

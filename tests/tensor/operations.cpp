@@ -117,7 +117,7 @@ TEST_CASE("a product over a dimension that both cut alike is a sum of terms", "[
   CHECK(on_all(all));
 }
 
-TEST_CASE("backward starts from a scalar of any meaning with the same gradient", "[gradient]") {
+TEST_CASE("backward starts from a scalar of any placement with the same gradient", "[gradient]") {
   const auto all = in_team<world>([](const team<world>& t) {
     return seeded<partition<world, invariant<ox, oy>>>(t) && seeded<partition<world>>(t) &&
            seeded<partition<world, partial<ox, oy>>>(t) && seeded<partition<world, on<ox>, on<oy, 2>>>(t) &&
@@ -152,7 +152,7 @@ TEST_CASE("empty workers hold empty boxes and take part in everything", "[runtim
   CHECK(on_all(all));
 }
 
-TEST_CASE("take, assume and global are inverse, and equal spellings convert", "[runtime]") {
+TEST_CASE("distribute, from_local and full_tensor are inverse, and equal spellings convert", "[runtime]") {
   const at::Tensor a = numbers_7x5(6);
   const auto all = in_team<world>([&](const team<world>& t) {
     using spelled = tensor<partition<world, whole, whole, replicate<ox>>, extents_7x5, double>;

@@ -63,7 +63,7 @@ TEST_CASE("windows that lie end to end are tiles, and a grain that comes out eve
   STATIC_REQUIRE_FALSE(same(tiles, of<partition<grid, blocks<b>>, shape_of<10>>));
 }
 
-TEST_CASE("a product of axes has a meaning, a coordinate and a place in a mesh", "[plan]") {
+TEST_CASE("a product of axes has a placement, a coordinate and a place in a mesh", "[plan]") {
   STATIC_REQUIRE(same(of<partition<grid, whole, partial<both>>, shape_of<4>>,
                       of<partition<grid, whole, partial<a, b>>, shape_of<4>>));
   constexpr layout held = of<partition<grid, whole, on<both, 4>>, shape_of<4>>;

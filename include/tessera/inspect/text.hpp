@@ -58,7 +58,7 @@ inline std::string world_ranks_text(const mesh_value& m, int most = 8) {
 
 /// "64", or the name of a dynamic extent.
 inline std::string extent_text(const dimension& d) {
-  return d.extent != dynamic ? fmt::format("{}", d.extent) : d.tag.size > 0 ? std::string(view_of(d.tag)) : "?";
+  return d.extent != dynamic ? fmt::format("{}", d.extent) : d.tag.size > 0 ? std::string(engine::view_of(d.tag)) : "?";
 }
 
 /// "batchx1x8x8": the global shape.
@@ -73,7 +73,7 @@ inline std::string cover_text(const layout& x, int d) {
   std::string axes;
   for (int l = 0; l < x.levels(d); ++l) {
     const int a = x.cutter(d, l);
-    axes += (l == 0 ? "" : x.placements[a].joined ? "*" : ", ") + std::string(view_of(x.mesh.axes[a].name));
+    axes += (l == 0 ? "" : x.placements[a].joined ? "*" : ", ") + std::string(engine::view_of(x.mesh.axes[a].name));
   }
   const dimension& dim = x.dims[d];
   if (axes.empty()) return dim.kind == cover::tiled ? "whole" : dim.kind == cover::haloed ? "haloed" : "pending";
@@ -115,7 +115,7 @@ inline std::string covers_text(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) s += (d == 0 ? "" : " ") + cover_text(x, d);
   for (int a = 0; a < x.placements.count; ++a)
     if (x.placements[a].kind != placement::cut && x.placements[a].kind != placement::replicate)
-      s += fmt::format(" {}({}{})", placement_name(x.placements[a].kind), view_of(x.mesh.axes[a].name),
+      s += fmt::format(" {}({}{})", placement_name(x.placements[a].kind), engine::view_of(x.mesh.axes[a].name),
                        role_detail(x.placements[a]));
   return s;
 }

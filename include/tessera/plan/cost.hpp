@@ -33,6 +33,7 @@ struct cost {
 
 namespace engine {
 
+/// Refuses a cost that cannot be counted in 64 bits.
 constexpr refusal check(const cost& c) {
   return c.total < INT64_MAX && c.lower_bound < INT64_MAX && c.messages < INT64_MAX ? refusal{}
                                                                                     : refusal{code::cost_overflows};

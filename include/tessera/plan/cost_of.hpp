@@ -41,7 +41,7 @@ constexpr index_t lower_bound(const transfer& plan, int rank) {
 }
 
 /// Refuses a layout of which an extent or lengths are not known.
-constexpr void insist_on_lengths(const layout& x) {
+constexpr void throw_if_lengths_unknown(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) {
     if (x.dims[d].extent == dynamic) stop(refusal{code::extent_not_bound, d});
     if (x.dims[d].bounds == learned) stop(refusal{code::lengths_not_known, d});
@@ -53,8 +53,8 @@ constexpr void insist_on_lengths(const layout& x) {
 /// On one mesh the figures are closed form: workers that nothing tells apart are counted once; between two meshes they
 /// are counted worker by worker. Refuses the value when an extent or lengths are not known.
 constexpr cost cost_of(const transfer& plan) {
-  insist_on_lengths(plan.source().of);
-  insist_on_lengths(plan.target().of);
+  throw_if_lengths_unknown(plan.source().of);
+  throw_if_lengths_unknown(plan.target().of);
   if (plan.aligned()) {
     const detail::aligned_cost closed{plan};
     if (!closed.overflows()) return closed.total();

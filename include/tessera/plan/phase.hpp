@@ -154,7 +154,7 @@ namespace engine {
 /// Refuses the value when an extent or lengths are not known.
 constexpr cost cost_of(const phase& p) {
   if (!p.is_product()) return cost_of(p.steps[0].plan());
-  insist_on_lengths(p.to());
+  throw_if_lengths_unknown(p.to());
   return detail::boxes_cost(p.to());
 }
 

@@ -46,6 +46,7 @@ TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
+/// x where it holds, else y.
 at::Tensor compute(const where&, const at::Tensor& holds, const at::Tensor& x, const at::Tensor& y);
 
 namespace engine {
@@ -118,6 +119,7 @@ at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y);
 
 namespace engine {
 
+/// The product of the boxes, summed over the letters that the result lacks.
 at::Tensor sum_of_products(const signature& op, at::TensorList x);
 
 }  // namespace engine

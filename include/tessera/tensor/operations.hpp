@@ -36,8 +36,8 @@ void check_held(const tensor<dyn>& x);
 
 }  // namespace detail
 
-/// Reads a scalar that steers the program; only tensors that all workers hold alike have one, so no two decide
-/// differently.
+/// Reads a scalar that steers the program, LibTorch's `item`; only tensors that all workers hold alike have one, so no
+/// two decide differently.
 template <class P, class S, class E>
 auto item(const tensor<P, S, E>& x) {
   using verdict = engine::verdict_of<detail::steers<tensor<P, S, E>>>;

@@ -44,7 +44,7 @@ class tensor<dyn> {
   /// How it came about, as a number that its workers compare; 0 where that is not known.
   std::uint64_t lineage() const { return lineage_; }
 
-  /// This worker's box as a LibTorch tensor.
+  /// This worker's box as a LibTorch tensor, DTensor's `to_local`.
   const at::Tensor& local() const {
     if (!local_.defined()) throw error(refusal{code::undefined_tensor});
     return local_;
@@ -180,8 +180,8 @@ tensor<P, S, E> detach(const tensor<P, S, E>& x) {
   return tensor<P, S, E>(detach(x.dynamic()));
 }
 
-/// The global tensor on every worker of x's team: what is partial is summed, what is cut is gathered. No gradient
-/// passes. A worker outside of the team's mesh, which may call it too, is refused.
+/// The global tensor on every worker of x's team, DTensor's `full_tensor`: what is partial is summed, what is cut is
+/// gathered. No gradient passes. A worker outside of the team's mesh, which may call it too, is refused.
 at::Tensor full_tensor(const tensor<dyn>& x, call_site at = call_site::here());
 template <class P, class S, class E>
 at::Tensor full_tensor(const tensor<P, S, E>& x, call_site at = call_site::here()) {

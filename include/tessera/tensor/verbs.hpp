@@ -33,7 +33,7 @@ using led = std::conditional_t<PartitionType<Q>,
 
 }  // namespace detail
 
-/// Takes a dynamic tensor to another layout.
+/// Takes a dynamic tensor to another layout, DTensor's `redistribute`.
 tensor<dyn> to(const layout& target, const tensor<dyn>& x, call_site at = call_site::here());
 /// The same by a verb, which throws where it does not lead there.
 inline tensor<dyn> to(verb called, const layout& target, const tensor<dyn>& x, call_site at = call_site::here()) {

@@ -8,7 +8,8 @@ namespace tessera {
 /// A dimension that nothing cuts.
 struct whole {};
 
-/// A dimension cut into balanced parts by the axes in turn: `blocks<a, b>` cuts by a, then each part by b.
+/// A dimension cut into balanced parts by the axes in turn, DTensor's `Shard`: `blocks<a, b>` cuts by a, then each part
+/// by b.
 ///
 /// Over one axis of extent p, coordinate i holds [cut(n, p, i), cut(n, p, i + 1)). A product of axes cuts once.
 template <class... Axes>
@@ -41,11 +42,12 @@ template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_
           index_t Before = 0, index_t After = 0>
 struct pending {};
 
-/// Equal copies that each worker may use differently: what an axis means unless the partition says otherwise.
+/// Equal copies that each worker may use differently, DTensor's `Replicate`: what an axis holds unless the partition
+/// says otherwise.
 template <class... Axes>
 struct replicate {};
 
-/// Terms of a pending sum: `partial<a>`; of another combine, for values only: `partial<a, max>`.
+/// Terms of a pending sum, DTensor's `Partial`: `partial<a>`; of another combine, for values only: `partial<a, max>`.
 template <class... Axes>
 struct partial {};
 

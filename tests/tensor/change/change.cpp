@@ -134,7 +134,7 @@ std::string story(const char* what, std::uint64_t seed, int round, const layout_
 constexpr placement all_placements[]{placement::replicate, placement::partial, placement::invariant, placement::on,
                                      placement::cut};
 
-/// A layout of one dimension [n], or two, whose axis `a` has a meaning; other axes are as `rest` says.
+/// A layout of one dimension [n], or two, whose axis `a` has a placement; other axes are as `rest` says.
 layout with_placement(layout x, int a, placement what, int dim, int coordinate) {
   if (what == placement::cut) x.cut_by(dim, a);
   else x.placements[a] = what == placement::on ? held_on(coordinate) : axis_placement{what};

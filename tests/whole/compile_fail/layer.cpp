@@ -133,7 +133,7 @@ using bad =
 static_assert(bad::program.count >= 0);
 #endif
 
-// Cuts and meanings that a layer cannot take.
+// Cuts and placements that a layer cannot take.
 #ifdef CONTROL
 static_assert(ts::sequential_type<images<channels>, nn::flatten, nn::linear<8>>::program.count == 2);
 #endif

@@ -26,7 +26,7 @@ using namespace tessera::testing;
 using namespace tessera::testing::fuzz;
 
 constexpr const char* about =
-    "Rolls layout pairs on meshes, with windows, boundaries, deals and meanings of all kinds, and checks\n"
+    "Rolls layout pairs on meshes, with windows, boundaries, deals and placements of all kinds, and checks\n"
     "  plans      who receives what from whom, costs and lower bounds, mirrored lists, and what values come to\n"
     "  exchanges  tensors of every element type, run on threads: elements, gradients, the pairing, bytes\n"
     "  devices    the same over NCCL, between devices that are threads of this process\n"

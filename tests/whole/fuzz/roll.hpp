@@ -1,5 +1,5 @@
 #pragma once
-// Cases of the fuzz, rolled: every kind of mesh, cover, window, boundary and meaning.
+// Cases of the fuzz, rolled: every kind of mesh, cover, window, boundary and placement.
 
 #include "fuzz_case.hpp"
 #include "oracle.hpp"

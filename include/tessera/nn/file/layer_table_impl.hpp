@@ -8,6 +8,7 @@ namespace tessera::nn {
 
 namespace engine {
 
+/// Refuses a layer of other than 1 to 4 operands.
 inline void check_count(std::size_t operands, const char* name) {
   if (operands < 1 || operands > 4) throw error(refusal{code::wrong_number_of_operands, -1, operands}, name);
 }

@@ -130,6 +130,7 @@ at::Tensor forward(const call& c, const tessera::detail::held_function<F, Operan
 
 namespace engine {
 
+/// The results of a layer as a list: one, or several.
 inline std::vector<at::Tensor> listed(at::Tensor y) { return {std::move(y)}; }
 inline std::vector<at::Tensor> listed(std::vector<at::Tensor> all) { return all; }
 

@@ -249,7 +249,7 @@ class refused_network : public engine::network_between<tessera::detail::type_lis
   static_assert((Verdict::template refuse<Verdict>(), true));
 };
 
-/// A module on tensor types: what `tessera::network` knows from types, with parameters and a forward.
+/// A module on tensor types: what `tessera::network_type` knows from types, with parameters and a forward.
 template <class Module = void, class... In>
 using network = typename tessera::detail::network_by<
     tessera::detail::running, engine::network_of, refused_network, 1, Module,

@@ -14,7 +14,7 @@ namespace tessera::detail {
 /// held then, each taken by itself: what they give takes the place of what the part gave there, or is added to it.
 /// Nothing else of the part is copied, forward or backward.
 struct overlapped_halo {
-  /// What lies at one end of a dimension, in the frame, and the outputs that it gives.
+  /// What lies at one end of a dimension, in the padded box, and the outputs that it gives.
   struct edge {
     box_vector begins, sizes;
     int dimension;
@@ -31,12 +31,12 @@ struct overlapped_halo {
   std::vector<edge> edges;
   box_vector held;    ///< the extents of what is held when the halo has come
   box_vector parts;   ///< before that
-  box_vector begins;  ///< of the part in the frame
+  box_vector begins;  ///< of the part in the padded box
   bool adds = false;
 
-  /// Room for a frame, which is filled at its outside alone.
+  /// Room for a padded box, which is filled at its outside alone.
   at::Tensor room(const at::TensorOptions& options) const { return around.room(held, options); }
-  /// This worker's own part of a frame.
+  /// This worker's own part of a padded box.
   at::Tensor own(at::Tensor x) const {
     for (int d = 0; d < begins.count; ++d) x = narrowed(x, d, begins[d], parts[d]);
     return x;
@@ -51,7 +51,7 @@ struct overlapped_halo {
     }
     return std::pair(read, part);
   }
-  /// A frame that is zero but for a box that begins there.
+  /// A padded box that is zero but for a box that begins there.
   at::Tensor in_frame(const at::Tensor& x, const box_vector& at) const {
     padded_box f = around;
     for (int d = 0; d < at.count; ++d) {
@@ -92,7 +92,7 @@ class edges_backward final : public torch::autograd::Node {
       e.of_frame(padded_box).add_(g);
       if (const auto both = edges_->shared(e, g, part)) both->second.add_(both->first);
     }
-    for (const term_cell& c : back.change->plan(back.context).cells)  // what others add to is a term, read in the frame
+    for (const term_cell& c : back.change->plan(back.context).cells)  // what others add to is a term, read as padded
       if (c.terms.size() > 1) box(edges_->own(padded_box), c).copy_(box(part, c));
     return {running_change(*back.change, part, inside, back.context).finish()};
   }
@@ -104,7 +104,7 @@ class edges_backward final : public torch::autograd::Node {
     for (int d = 0; d < c.here.count; ++d) x = narrowed(x, d, c.here[d], c.extents[d]);
     return x;
   }
-  // The same by operations that have gradients: the frame's gradient is the sum of its parts', each in zeros.
+  // The same by operations that have gradients: the padded box's gradient is the sum of its parts', each in zeros.
   at::Tensor differentiable(const torch::autograd::variable_list& gradients) const {
     at::Tensor all = edges_->in_frame(gradients[0], edges_->begins);
     for (std::size_t i = 0; i < edges_->edges.size(); ++i)

@@ -59,7 +59,7 @@ class edges_of_windows : public overlapped_halo {
 };
 
 /// How a worker reads what its outputs need where those at the edges of its part alone read what others hold: the
-/// operation pads the part itself, and each edge is computed again, of a frame of its own.
+/// operation pads the part itself, and each edge is computed again, of a padded box of its own.
 class window_edges : public edges_of_windows<kernel_lists> {
  public:
   window_edges(const redistribution& x, int rank, const holding& outputs, double most, int first,

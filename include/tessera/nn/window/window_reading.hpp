@@ -57,8 +57,8 @@ struct picture_lists : kernel_lists {
   bool lines_;
 };
 
-/// How a worker reads what its outputs need under kernels that slide over the last dimensions of a layout: a frame
-/// around its box, and of what is in it exactly the positions that are read.
+/// How a worker reads what its outputs need under kernels that slide over the last dimensions of a layout: its padded
+/// box, and of that exactly the positions that are read.
 class window_reading {
  public:
   window_reading(const layout& of, const team_state& team, const holding& outputs, int first,
@@ -88,10 +88,10 @@ class window_reading {
 
   const padded_box& around() const { return around_; }
   const kernel_lists& lists() const { return lists_; }
-  /// Whether all that is in the frame is read.
+  /// Whether all of the padded box is read.
   bool reads_all() const { return parts_.empty(); }
 
-  /// A box in its frame as it is read.
+  /// Of a padded box the positions that are read.
   at::Tensor trimmed(at::Tensor x) const {
     for (const part& p : parts_)
       x = p.positions.defined() ? x.index_select(p.dimension, p.positions) : narrowed(x, p.dimension, p.begin, p.size);

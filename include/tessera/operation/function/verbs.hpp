@@ -33,7 +33,7 @@ constexpr auto lead(const change_to<Verb, Q>&, const F& x, call_site) {
 
 }  // namespace functions
 
-/// Takes a tensor to another partition, by whatever verbs lead there: `to<Q>(x)`.
+/// Takes a tensor to another partition, by whatever verbs lead there, DTensor's `redistribute`: `to<Q>(x)`.
 template <class Q = void, engine::AnyTensor X>
 constexpr auto to(const X& x, call_site at = call_site::here()) {
   return lead(functions::change_to<verb::several, Q>{}, x, at);

@@ -31,6 +31,7 @@ class numbers_per_dimension {
  private:
   static_vector<Number, 6> numbers_;
 };
+/// An integer for each dimension: kernels, strides, paddings.
 using per_dimension = numbers_per_dimension<index_t>;
 
 /// What lies beyond the edges of the dimensions that a kernel slides over: `boundary::reflect` of all of them, or one

@@ -77,8 +77,8 @@ struct layer_memory {
   saved_tensors saves;
 };
 
-// What windows that are read in parts take for a frame, of which the edges alone are filled, and keep of those, where
-// any worker reads so and none reads a frame as a whole; else nothing.
+// What windows that are read in parts take for a padded box, of which the edges alone are filled, and keep of those,
+// where any worker reads so and none reads a padded box as a whole; else nothing.
 struct edge_memory {
   index_t padded = 0;
   index_t kept = 0;
@@ -117,7 +117,7 @@ constexpr edge_memory edges_of(const layer_plan& p, element e) {
   return share <= most_edges ? m : edge_memory{};
 }
 
-// How much an operand grows where it is read in a frame, and the windows of it that are copied out.
+// How much an operand grows where it is read as a padded box, and the windows of it that are copied out.
 constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
   const layout& used = p.used();
   const layout& raw = p.raw();

@@ -87,7 +87,7 @@ constexpr auto network_verdict() {
 
 namespace engine {
 
-/// A network whose layers fit one another: what `network` names.
+/// A network whose layers fit one another: what `network_type` names.
 template <class Module, class... In>
 struct network_of {
   using verdict = fits;

@@ -138,8 +138,8 @@ inline constexpr kind kind_of<detail::layer_in_tiles<L, Axes...>> = kind::layer;
 
 namespace nn {
 
-/// A layer or a module whose parameters are stored as tiles over axes that hold copies of them, which is ZeRO-3 over
-/// data: `sharded_over<linear<64>, data>`.
+/// A layer or a module whose parameters are stored as tiles over axes that hold copies of them, which over data is FSDP
+/// and ZeRO-3: `sharded_over<linear<64>, data>`.
 ///
 /// use : stored → used gathers a parameter, and its adjoint scatters the sum of the gradients. What was gathered goes
 /// behind forward and is gathered again for backward, so p workers move (p − 1)/p of a parameter three times, where an

@@ -20,9 +20,9 @@ struct saved_tensors {
   bool passes = false;      ///< the gradients of the operands are that of the result
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
   index_t returning = 0;    ///< the same while its backward runs
-  /// over the last dimensions of the first operand: it reads a frame of padding around its box
+  /// over the last dimensions of the first operand: it reads a padding around its box
   static_vector<sliding, 8> windows;
-  builtin_padding pads = builtin_padding::none;  ///< what of that frame the operation pads itself
+  builtin_padding pads = builtin_padding::none;  ///< what of that padding the operation makes itself
   bool spreads = false;  ///< over the first result, to which each element gives what lies under them
   /// it copies out what each output reads of so many features at a time, as LibTorch's convolution does; or what each
   /// input gives

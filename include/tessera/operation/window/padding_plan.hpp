@@ -27,15 +27,17 @@ namespace engine {
 
 /// How a worker's part of a dimension becomes what windows over it read, where zeros lie beyond the edge. LibTorch pads
 /// as much at both ends and leaves out what is no whole step at the far one: where that gives just the outputs wanted,
-/// the part is read where it lies. Else it is copied into a frame, of which only some may be read.
+/// the part is read where it lies. Else it is copied into a padded box, of which only some may be read.
 struct padding_plan {
   index_t padded = 0;  ///< by the operation, at both ends
   index_t before = 0;
   index_t behind = 0;
-  interval read;  ///< of the part in its frame
+  interval read;  ///< of the padded box
 
   constexpr bool trims(index_t held) const { return read.lo > 0 || read.hi < before + held + behind; }
 };
+
+/// The padding of a part `held` for these outputs; `by` says how the operation pads by itself.
 constexpr padding_plan padding_plan_of(const sliding& kernel, const interval& held, const interval& outputs,
                                        builtin_padding by) {
   const window needs = kernel.needs();

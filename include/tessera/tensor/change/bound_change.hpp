@@ -67,7 +67,7 @@ class bound_change {
     for (bound_phase& p : phases_) y = run(p, y, room_for(p), context);
     return y;
   }
-  /// The same where something is exchanged, in a frame: what arrives is written where it is read.
+  /// The same where something is exchanged, in a padded box: what arrives is written where it is read.
   at::Tensor run(const at::Tensor& x, const call_context& context, const padded_box& around) {
     owed_exchanges::here().begin_all();
     at::Tensor y = x;

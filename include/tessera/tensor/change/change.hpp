@@ -126,7 +126,7 @@ inline at::Tensor unrecorded(const change_call& call, const at::Tensor& x, const
 }
 
 /// This worker's box of the result. Where each worker only gives up a part of its own that is a view on all of them,
-/// which takes nothing written in place. A frame around it is filled in the same memory.
+/// which takes nothing written in place. A padding around it is filled in the same memory.
 inline at::Tensor run(change_call call, const at::Tensor& x, const padded_box& around) {
   if (!around.empty() && call.change->stays()) return around.around(run(std::move(call), x));
   if (call.change->changes_nothing()) return x;
@@ -143,7 +143,7 @@ namespace engine {
 ///
 /// Its backward is the adjoint primitive, carried by the same function, so gradients of every order follow. All workers
 /// of the team call it with the same layouts, in one order everywhere; a worker without elements hands in its empty
-/// box. A frame lies around the box where a local operation reads it so.
+/// box. A padding lies around the box where a local operation reads it so.
 at::Tensor change_layout(const team_handle& team, const shared_layout_handle& from, const shared_layout_handle& to,
                          const at::Tensor& x, const padded_box& around = {}, call_site at = call_site::here());
 at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x,
