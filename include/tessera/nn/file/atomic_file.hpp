@@ -22,20 +22,20 @@ namespace tessera::detail {
 }
 
 /// An open regular file; every failure is an error that names the path and the reason.
-class file {
+class regular_file {
  public:
   /// Opens it to read. Nothing else than a regular file is waited for.
-  explicit file(const std::filesystem::path& path)
-      : file(path, ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
+  explicit regular_file(const std::filesystem::path& path)
+      : regular_file(path, ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {
     if (descriptor_ < 0) refuse_file(code::file_missing, path_, errno);
     struct stat is;
     if (::fstat(descriptor_, &is) != 0) refuse_file(code::file_missing, path_, errno);
     if (!S_ISREG(is.st_mode)) throw error(refusal{code::not_a_file}, path_.string());
     size_ = static_cast<std::uint64_t>(is.st_size);
   }
-  file(const file&) = delete;
-  file& operator=(const file&) = delete;
-  ~file() {
+  regular_file(const regular_file&) = delete;
+  regular_file& operator=(const regular_file&) = delete;
+  ~regular_file() {
     if (descriptor_ >= 0) ::close(descriptor_);
   }
 
@@ -60,7 +60,7 @@ class file {
   }
 
  protected:
-  file(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
+  regular_file(std::filesystem::path path, int descriptor) : path_(std::move(path)), descriptor_(descriptor) {}
 
   std::filesystem::path path_;
   int descriptor_;
@@ -69,9 +69,9 @@ class file {
 
 /// A file that takes another one's place when it is whole: it is written beside that one under a name of its own, so
 /// that neither a reader nor another job sees half of it, and goes where it is not kept.
-class replacement : file {
+class replacement : regular_file {
  public:
-  explicit replacement(const std::filesystem::path& path) : file(target_of(path), -1) {
+  explicit replacement(const std::filesystem::path& path) : regular_file(target_of(path), -1) {
     struct stat is;
     const bool exists = ::stat(path_.c_str(), &is) == 0;
     if (!exists && errno != ENOENT) refuse(errno);

@@ -172,7 +172,7 @@ class weights_reader {
   }
 
   std::filesystem::path path_;
-  file file_;
+  regular_file file_;
   std::uint64_t data_ = 0;  // where it begins
   nlohmann::json words_;
   std::vector<stored_tensor> tensors_;
