@@ -18,7 +18,7 @@ ts::layout tiles(int rows, int columns, index_t n) {
   x.mesh.axes.push({ts::text{"col"}, columns, 0});
   x.mesh = ts::row_major(x.mesh);
   x.placements.resize(2);
-  ts::dimension d;
+  ts::engine::dimension d;
   d.extent = n;
   x.dims.push(d);
   x.dims.push(d);

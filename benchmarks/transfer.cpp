@@ -24,7 +24,7 @@ struct buffer {
   ts::engine::region where;
   explicit buffer(const ts::box& b) : data(static_cast<std::size_t>(ts::engine::volume(b)), 1.0) {
     where.element = ts::element::float64;
-    for (const ts::interval& i : b) where.extents.push(i.size());
+    for (const ts::engine::interval& i : b) where.extents.push(i.size());
     where.strides = where.extents;
     where = where.packed_at(reinterpret_cast<std::byte*>(data.data()));
   }
@@ -80,7 +80,7 @@ int main() {
     ts::layout tiles;
     tiles.mesh = grid::value;
     tiles.placements.resize(2);
-    ts::dimension d;
+    ts::engine::dimension d;
     d.extent = n;
     tiles.dims.push(d);
     tiles.dims.push(d);
@@ -93,7 +93,7 @@ int main() {
     ts::layout haloed = tiles;
     const ts::sliding three{3, 1, 1, 1, 1};
     for (int k = 0; k < 2; ++k) {
-      ts::dimension h = haloed.dims[k];
+      ts::engine::dimension h = haloed.dims[k];
       h.kind = ts::cover::haloed;
       h.outputs = n;
       h.needs = three.needs();

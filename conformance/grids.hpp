@@ -115,7 +115,7 @@ inline int first_copy(const layout& x, int rank) {
 /// The extents of a box, one for each dimension.
 inline integers extents_of(const box& b) {
   integers n;
-  for (const interval& i : b) n.push_back(i.size());
+  for (const engine::interval& i : b) n.push_back(i.size());
   return n;
 }
 

@@ -41,7 +41,7 @@ struct three_grids {
 inline link contraction_over(const three_grids& on, contraction what) {
   layout there = whole(on.weight, {});
   there.dims = on.x.dims;
-  for (dimension& d : there.dims) d.balance(1);
+  for (engine::dimension& d : there.dims) d.balance(1);
   const int feature = what.feature < 0 ? there.dims.count + what.feature : what.feature;
   there.cut_by(feature, 1);
   for (int a = 2; a < on.weight.axes.count; ++a) there.cut_by(feature + a - 1, a);

@@ -78,7 +78,7 @@ inline json overlaps_of(const layout& from, const layout& to) {
   each_message(from, to, [&](const message& m) {
     integers lo;
     integers hi;
-    for (const interval& i : m.where) {
+    for (const engine::interval& i : m.where) {
       lo.push_back(i.lo);
       hi.push_back(i.hi);
     }

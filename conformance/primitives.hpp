@@ -14,7 +14,7 @@ inline void run_change(trial& t, const layout& from, const layout& to) {
 
 /// Every worker's own tensor of this shape, stacked: one more dimension K in front, cut jointly by the named axes.
 inline layout stacked(const mesh_value& mesh, const std::vector<int>& axes, const integers& shape,
-                      axis_placement others = {}) {
+                      engine::axis_placement others = {}) {
   integers all{1};
   all.insert(all.end(), shape.begin(), shape.end());
   layout x = whole(mesh, all);

@@ -33,7 +33,7 @@ class running_link {
     }
   }
 
-  nn::layer_state state;
+  nn::engine::layer_state state;
 
   tensor<dyn> operator()(const tensor<dyn>& x, bool training) const {
     return std::visit([&](const auto& what) { return forward(what, x, training); }, of_->what);

@@ -20,7 +20,7 @@ inline upsampling interpolation_of(values& given) {
 
 /// What each worker needs of x by exact arithmetic, whose halo that is, and what it makes of it.
 inline json needs_of(const upsampling& what, const layer_plan& p) {
-  const auto list = [](const interval& i) { return json{i.lo, i.hi}; };
+  const auto list = [](const engine::interval& i) { return json{i.lo, i.hi}; };
   layout exact = p.given();
   for (int i = 0; i < what.count(); ++i) {
     const index_t n = exact.dims[2 + i].extent;
@@ -78,7 +78,7 @@ inline local_box window_named(values& given, char of, std::size_t dims) {
   for (std::size_t d = 0; d < dims; ++d) {
     const index_t n = extents.at(d), lo = start.at(d), hi = stop.at(d);
     if (lo < 0 || hi <= lo || hi > n) throw unbuilt(fmt::format("elements [{}, {}) of {}", lo, hi, n));
-    intervals held;
+    engine::intervals held;
     held.push({lo, hi});
     b.extents.push(n);
     b.held.push(held);

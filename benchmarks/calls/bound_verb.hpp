@@ -12,7 +12,7 @@ class bound_verb {
  public:
   bound_verb(tessera::team_state& team, matrices& m, bool fresh = false) : fresh_(fresh), out_(m.out.size()) {
     const tessera::change plan = tessera::change_between(m.of.from(), m.of.to());
-    const tessera::phases all = tessera::phases_of(plan);
+    const tessera::engine::phases all = tessera::phases_of(plan);
     double* data = m.in.data();
     for (const tessera::phase& p : all) {
       const std::shared_ptr<tessera::engine::bound_exchange> bound = team.bound(p, tessera::element::float64);
@@ -41,8 +41,8 @@ class bound_verb {
     tessera::engine::region in, out;
   };
 
-  static tessera::engine::region region_at(double* data,
-                                           const tessera::static_vector<index_t, tessera::max_dimensions>& extents) {
+  static tessera::engine::region region_at(
+      double* data, const tessera::static_vector<index_t, tessera::engine::max_dimensions>& extents) {
     tessera::engine::region r;
     r.element = tessera::element::float64;
     r.extents = r.strides = extents;

@@ -101,7 +101,7 @@ struct problem {
     x.mesh.axes.push({tessera::text{"worker"}, workers, 1});
     x.placements.resize(1);
     for (const index_t n : {rows, columns}) {
-      tessera::dimension d;
+      tessera::engine::dimension d;
       d.extent = n;
       x.dims.push(d);
     }

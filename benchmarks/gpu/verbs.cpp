@@ -82,7 +82,8 @@ void measure(team_state& team, team_state& by_library, const raw_nccl& raw, cons
     p.forget();
     m.call();
     m.wait();
-    if (!p.right()) throw std::runtime_error(fmt::format("{}: {} brings something else", name_of(w.is), m.name));
+    if (!p.right())
+      throw std::runtime_error(fmt::format("{}: {} brings something else", engine::name_of(w.is), m.name));
   }
   if (once) return;
   const double bytes = 4.0 * static_cast<double>(fabric::algorithm_elements(w));
@@ -101,8 +102,8 @@ void measure(team_state& team, team_state& by_library, const raw_nccl& raw, cons
         R"({{"name": "gpu.{}.{:.0f}.{}", "method": "{}", "bytes": {:.0f}, "workers": {}, "microseconds": {:.3f}, )"
         R"("algorithm_GBps": {:.3f}, "bus_GBps": {:.3f}, "ratio": {:.3f}}})"
         "\n",
-        name_of(w.is), bytes, w.from.mesh.size(), methods[i].name, bytes, w.from.mesh.size(), 1e6 * t, bytes / t * 1e-9,
-        on_bus / t * 1e-9, median(ratios));
+        engine::name_of(w.is), bytes, w.from.mesh.size(), methods[i].name, bytes, w.from.mesh.size(), 1e6 * t,
+        bytes / t * 1e-9, on_bus / t * 1e-9, median(ratios));
     std::fflush(stdout);
   }
 }
@@ -118,7 +119,7 @@ int not_measured(const std::string& why) {
 int main(int argc, char** argv) {
   const devices_here devices;
   const bool once = devices.are_none || (argc > 1 && std::string_view(argv[1]) == "--once");
-  const launch_environment launched = read_environment();
+  const engine::launch_environment launched = read_environment();
   const int workers = launched.by != launcher::none ? launched.world : devices_seen();
   if (devices_seen() == 0) return not_measured("no device");
   if (workers == 1) return not_measured("one device alone exchanges nothing");

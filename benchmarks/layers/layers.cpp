@@ -183,7 +183,7 @@ void measure(calls::crew& crew, const ts::team_handle& team, const layer_case& c
   cut.mesh = team->mesh();
   cut.placements.resize(1);
   for (const index_t n : c.extents) {
-    ts::dimension d;
+    ts::engine::dimension d;
     d.extent = n;
     cut.dims.push(d);
   }

@@ -33,7 +33,7 @@ void attempt::compare(const std::string& name, const tensor<dyn>& got, const std
   const layout& lies = got.layout();
   const at::Tensor whole = full_tensor(got).to(at::kCPU);
   bool terms = false;
-  for (const axis_placement& r : lies.placements) terms = terms || r.kind == placement::partial;
+  for (const engine::axis_placement& r : lies.placements) terms = terms || r.kind == placement::partial;
   if (!terms && lies.mesh.contains(team->rank()) && !got.local().is_complex()) {
     distance d;
     d.add(got.local(), part_of(whole, lies, team->rank()), 0, 0);

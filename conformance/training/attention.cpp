@@ -76,7 +76,7 @@ at::Tensor excluded_here(const attention_given& g, const layout& keys, const std
   at::Tensor mask;
   if (g.mask) mask = g.mask->box(*masks, rank, at::kBool);
   if (!g.causal) return mask;
-  const interval rows = box_of(keys, rank)[1];
+  const engine::interval rows = box_of(keys, rank)[1];
   const at::Tensor row = at::arange(rows.lo, rows.lo + rows.size(), at::kLong).unsqueeze(1);
   const at::Tensor later = (at::arange(keys.dims[1].extent, at::kLong).unsqueeze(0) > row).unsqueeze(0);
   return mask.defined() ? mask.logical_or(later) : later;

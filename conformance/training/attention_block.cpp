@@ -45,7 +45,7 @@ at::Tensor case_value(const at::Tensor& serial, const block_parameter& p, const 
 
 /// The axes that cut a parameter anywhere.
 axis_names axes_that_cut(const layout& x) {
-  static_vector<text, max_axes> axes;
+  static_vector<text, engine::max_axes> axes;
   for (int a = 0; a < x.placements.count; ++a)
     if (x.placements[a].kind == placement::cut) axes.push(x.mesh.axes[a].name);
   return axis_names(axes);
@@ -150,7 +150,7 @@ task of_blocks(reading& c, const block_form& form, const block_parameters& param
       for (const auto& [key, one] : parameters) {
         a.compare_whole("the gradient of " + one.name, case_value(found.serial.at(key), one, form), wanted(one.name));
         index_t mine = 1;
-        for (const interval& i : box_of(lying.at(key), a.team->rank())) mine *= i.size();
+        for (const engine::interval& i : box_of(lying.at(key), a.team->rank())) mine *= i.size();
         if (found.stored.at(key) != mine)
           a.fail(fmt::format("{} elements of {} are stored, not {}", found.stored.at(key), one.name, mine));
       }

@@ -25,7 +25,7 @@ struct passed {
 /// How a tensor lies on a stage: whole, the same on all of its workers.
 layout on_stage(const mesh_value& m, const integers& extents, int pipe, int stage) {
   layout x = whole(m, extents);
-  for (axis_placement& r : x.placements) r = {placement::invariant};
+  for (engine::axis_placement& r : x.placements) r = {placement::invariant};
   x.placements[pipe] = held_on(stage);
   return x;
 }

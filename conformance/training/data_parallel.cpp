@@ -33,7 +33,7 @@ class alike_over {
 
 /// Tensors of workers that differ along some axes, as one: in front of the tensor's own dimensions stands one, which
 /// these axes cut.
-layout apart_along(const mesh_value& m, unsigned alike, const integers& extents, const axis_placement& others) {
+layout apart_along(const mesh_value& m, unsigned alike, const integers& extents, const engine::axis_placement& others) {
   integers all{1};
   for (int a = 0; a < m.axes.count; ++a)
     if ((alike >> a & 1U) == 0) all[0] *= m.axes[a].extent;
@@ -207,7 +207,7 @@ task begun_alike(reading& c) {
       for (const auto& [name, from] : lying) {
         const at::Tensor has = nested(start.at(name).at(mine)).to(a.type());
         layout alike = from;
-        for (axis_placement& r : alike.placements)
+        for (engine::axis_placement& r : alike.placements)
           if (r.kind == placement::on) r = {placement::invariant};
         const integers sizes = tessera::detail::sizes_of(held_by(from, a.team->rank()));
         const at::Tensor box = volume_of(sizes) == 0 ? at::zeros(sizes, a.type()) : has.reshape(sizes);
@@ -242,7 +242,7 @@ task of_network(reading& c) {
       net.start(running, a.type());
       double all = 0;
       for (index_t i = 0; i < passes; ++i) {
-        const interval rows = micro_batch(x.shape()[0], i, passes);
+        const engine::interval rows = micro_batch(x.shape()[0], i, passes);
         const double share = loss.share(rows, x.shape()[0]);
         const tensor<dyn> one = loss(running(rows_of(a, x, a.type(), lies, rows)),
                                      rows_of(a, target, loss.target_type(a.type()), beside, rows));

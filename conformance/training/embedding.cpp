@@ -12,8 +12,8 @@ bool cuts_samples(const layout& x, int axis, int features) {
 
 /// The axes that cut a dimension of the table so that the look-up is cut; one that cuts indices and results only stores
 /// it in tiles.
-static_vector<text, max_axes> axes_that_cut(const layout& table, int dim, const layout& indices) {
-  static_vector<text, max_axes> axes;
+static_vector<text, engine::max_axes> axes_that_cut(const layout& table, int dim, const layout& indices) {
+  static_vector<text, engine::max_axes> axes;
   for (int level = 0; level < table.levels(dim); ++level)
     if (const int a = table.cutter(dim, level); !cuts_samples(indices, a, -1)) axes.push(table.mesh.axes[a].name);
   return axes;

@@ -64,7 +64,7 @@ slots_in_world slots_of(const experts_given& g, const layout& x, const layout& w
 
 /// The groups that a worker has, which must be its tokens.
 integers groups_of(const slots_in_world& s, const layout& x, int rank) {
-  const interval mine = box_of(s.by_source, rank)[1];
+  const engine::interval mine = box_of(s.by_source, rank)[1];
   const integers groups(s.groups.begin() + mine.lo, s.groups.begin() + mine.lo + mine.size());
   if (std::accumulate(groups.begin(), groups.end(), index_t{0}) != box_of(x, rank)[0].size())
     throw unbuilt("groups of tokens that lie on several workers");
@@ -74,7 +74,7 @@ integers groups_of(const slots_in_world& s, const layout& x, int rank) {
 /// Copies to be used differently.
 tensor<dyn> used_apart(const tensor<dyn>& x) {
   layout apart = x.layout();
-  for (axis_placement& r : apart.placements)
+  for (engine::axis_placement& r : apart.placements)
     if (r.kind == placement::invariant) r = {};
   return to(apart, x);
 }
@@ -82,7 +82,7 @@ tensor<dyn> used_apart(const tensor<dyn>& x) {
 /// The sum over workers of what each has, alike on all.
 tensor<dyn> summed(const attempt& a, const layout& terms, const at::Tensor& mine) {
   layout all = terms;
-  for (axis_placement& r : all.placements) r = {placement::invariant};
+  for (engine::axis_placement& r : all.placements) r = {placement::invariant};
   return to(all, tensor<dyn>(a.team, terms, mine));
 }
 

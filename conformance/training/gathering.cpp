@@ -10,7 +10,7 @@ layout gathered(layout x, int dim) {
 
 tensor<dyn> range(const tensor<dyn>& x, int dim, index_t begin, index_t end) {
   layout lies = x.layout();
-  const interval mine = box_of(lies, x.team()->rank())[dim];
+  const engine::interval mine = box_of(lies, x.team()->rank())[dim];
   if (lies.levels(dim) == 0) lies.dims[dim] = uncut(end - begin);
   else lies.dims[dim].narrow(begin, end - begin);
   const index_t lo = std::clamp(begin, mine.lo, mine.hi);

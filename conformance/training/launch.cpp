@@ -26,7 +26,7 @@ json learned_from(const json& setting) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
   };
-  const launch_environment e = read_environment(get, chosen);
+  const engine::launch_environment e = read_environment(get, chosen);
   return {{"rank", e.rank},
           {"world", e.world},
           {"local_rank", e.local_rank},

@@ -86,7 +86,7 @@ linear_part part_of_stack(const layout& x, const std::string& cut, const std::ma
   const int model = x.mesh.find(kept_name("model"));
   const auto lying = [&](const recipe& r) {
     layout one = whole(x.mesh, r.shape());
-    for (axis_placement& how : one.placements) how = {tessera::placement::invariant};
+    for (engine::axis_placement& how : one.placements) how = {tessera::placement::invariant};
     return one;
   };
   linear_tensors lie{x, lying(weight->second), {}, {}};

@@ -10,8 +10,8 @@ bool cuts_samples(const layout& x, int axis) {
   return x.placements[axis].kind == placement::cut && x.placements[axis].dimension != x.dims.count - 1;
 }
 
-static_vector<text, max_axes> axes_that_cut(const linear_tensors& lie, int dim) {
-  static_vector<text, max_axes> axes;
+static_vector<text, engine::max_axes> axes_that_cut(const linear_tensors& lie, int dim) {
+  static_vector<text, engine::max_axes> axes;
   for (int level = 0; level < lie.weight.levels(dim); ++level) {
     const int a = lie.weight.cutter(dim, level);
     const bool only_stores = cuts_samples(lie.x, a) && (!lie.y || cuts_samples(*lie.y, a));
@@ -23,7 +23,7 @@ static_vector<text, max_axes> axes_that_cut(const linear_tensors& lie, int dim) 
 /// A layout seen with its two dimensions in the other order.
 layout transposed(layout x) {
   std::swap(x.dims[0], x.dims[1]);
-  for (axis_placement& r : x.placements)
+  for (engine::axis_placement& r : x.placements)
     if (r.kind == placement::cut) r.dimension = static_cast<signed char>(1 - r.dimension);
   return x;
 }
@@ -34,7 +34,7 @@ layout beside_features(const layout& y) {
   layout b = whole(y.mesh, {y.dims[features].extent});
   b.dims[0] = y.dims[features];
   for (int a = 0; a < b.placements.count; ++a) {
-    const axis_placement& r = y.placements[a];
+    const engine::axis_placement& r = y.placements[a];
     if (r.kind == placement::cut && r.dimension == features) b.placements[a] = {placement::cut, 0, r.level, r.joined};
     else if (r.kind == placement::invariant || r.kind == placement::on) b.placements[a] = r;
   }
@@ -62,7 +62,7 @@ layout between(const layout& x, const layout& weight) {
   layout y = x;
   y.dims[features] = weight.dims[0];
   for (int a = 0; a < y.placements.count; ++a) {
-    const axis_placement& w = weight.placements[a];
+    const engine::axis_placement& w = weight.placements[a];
     if (w.kind == placement::cut && w.dimension == 0)
       y.placements[a] = {placement::cut, static_cast<signed char>(features), w.level, w.joined};
     else if (x.placements[a].kind == placement::partial ||
@@ -103,7 +103,7 @@ link linear_link(const linear_tensors& lie) {
 }
 
 json received_by_all(const std::vector<link>& links) {
-  traffic_value t;
+  engine::traffic_value t;
   const element counted = element::float32;
   operand_elements operands;
   operands.push(counted);

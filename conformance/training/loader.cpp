@@ -23,7 +23,7 @@ task loader(reading& c) {
     check(check(x));
     json each = json::array();
     for (int i = 0; i < m.size(); ++i) {
-      const interval mine = box_of(x, m.rank(m.at(i)))[0];
+      const engine::interval mine = box_of(x, m.rank(m.at(i)))[0];
       each.push_back({begin + mine.lo, begin + mine.hi});
     }
     intervals.push_back(each);

@@ -9,7 +9,7 @@ namespace {
 
 /// Copies to be used differently, whatever they were alike along.
 layout used_apart(layout x) {
-  for (axis_placement& r : x.placements)
+  for (engine::axis_placement& r : x.placements)
     if (r.kind == placement::invariant) r = {};
   return x;
 }

@@ -9,8 +9,8 @@ namespace {
 using names = std::vector<std::string>;
 
 /// The places of axes in a mesh; an axis that it lacks counts as extent 1.
-group axes_named(const mesh_value& m, const names& axes) {
-  group g;
+engine::group axes_named(const mesh_value& m, const names& axes) {
+  engine::group g;
   for (int a = 0; a < m.axes.count; ++a)
     if (std::any_of(axes.begin(), axes.end(),
                     [&](const std::string& name) { return kept_name(name) == m.axes[a].name; }))
@@ -30,14 +30,14 @@ std::vector<int> sorted(std::vector<int> ranks) {
 }
 
 /// The line through a worker along axes.
-mesh_value line_of(const mesh_value& m, int rank, const group& axes) {
+mesh_value line_of(const mesh_value& m, int rank, const engine::group& axes) {
   coordinates at;
   if (!m.locate(rank, at)) throw unbuilt(fmt::format("a worker {} outside of its mesh", rank));
   return line_through(m, at, axes);
 }
 
 /// All lines along axes, by their first members.
-std::map<int, std::vector<int>> lines_along(const mesh_value& m, const group& axes) {
+std::map<int, std::vector<int>> lines_along(const mesh_value& m, const engine::group& axes) {
   std::map<int, std::vector<int>> all;
   for (int rank : ranks_of(m)) {
     const std::vector<int> line = ranks_of(line_of(m, rank, axes));
@@ -46,7 +46,7 @@ std::map<int, std::vector<int>> lines_along(const mesh_value& m, const group& ax
   return all;
 }
 
-json groups_along(const mesh_value& m, const group& axes, const std::optional<std::vector<int>>& of) {
+json groups_along(const mesh_value& m, const engine::group& axes, const std::optional<std::vector<int>>& of) {
   json all = json::array();
   if (of)
     for (int rank : *of) all.push_back(ranks_of(line_of(m, rank, axes)));
@@ -55,7 +55,7 @@ json groups_along(const mesh_value& m, const group& axes, const std::optional<st
   return all;
 }
 
-json neighbours_along(const mesh_value& m, const group& axes, const std::vector<int>& of) {
+json neighbours_along(const mesh_value& m, const engine::group& axes, const std::vector<int>& of) {
   const std::map<int, std::vector<int>> lines = lines_along(m, axes);
   json all = {{"group", json::array()}, {"index", json::array()},    {"first", json::array()},
               {"last", json::array()},  {"previous", json::array()}, {"next", json::array()}};
@@ -81,7 +81,7 @@ json neighbours_along(const mesh_value& m, const group& axes, const std::vector<
 
 json axes_of(const mesh_value& m) {
   json all = json::array();
-  for (const axis_value& a : m.axes)
+  for (const engine::axis_value& a : m.axes)
     all.push_back({std::string(a.name.data, static_cast<std::size_t>(a.name.size)), a.extent});
   return all;
 }

@@ -145,7 +145,7 @@ task pipeline(reading& c) {
       std::vector<std::vector<tensor<dyn>>> inputs;  // of each micro-batch
       std::vector<std::pair<tensor<dyn>, double>> losses;
       for (index_t i = 0; i < f.micro_batches; ++i) {
-        const interval rows = micro_batch(batch, i, f.micro_batches);
+        const engine::interval rows = micro_batch(batch, i, f.micro_batches);
         std::vector<tensor<dyn>>& of = inputs.emplace_back();
         of.push_back(rows_of(a, x, a.type(), lies, rows));
         for (std::size_t k = 0; k < f.extra.size(); ++k)

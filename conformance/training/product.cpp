@@ -14,7 +14,7 @@ namespace {
 layout turned(layout x) {
   const int last = x.dims.count - 1;
   std::swap(x.dims[last], x.dims[last - 1]);
-  for (axis_placement& r : x.placements)
+  for (engine::axis_placement& r : x.placements)
     if (r.kind == placement::cut && r.dimension >= last - 1)
       r.dimension = static_cast<signed char>(2 * last - 1 - r.dimension);
   return x;
@@ -51,14 +51,14 @@ json received_of(op what, const mesh_value& m, index_t leading, index_t rows, in
   layout from = tiles;
   layout target = x;
   if (what == op::tn) {
-    for (axis_placement& r : from.placements) r = {placement::partial};
+    for (engine::axis_placement& r : from.placements) r = {placement::partial};
     from.dims = x.dims;
     target = tiles;
   }
   std::map<int, index_t> by_worker;
   each_message(from, target, [&](const message& one) {
     index_t n = 1;
-    for (const interval& i : one.where) n *= i.size();
+    for (const engine::interval& i : one.where) n *= i.size();
     by_worker[one.to] += one.from == one.to ? 0 : n;
   });
   json all = json::array();

@@ -28,7 +28,7 @@ std::map<std::string, layout> lying_cut(const serial_layer& l, const std::string
   if (model < 0) throw unbuilt("a world without the axis model");
   const auto alike = [&](const integers& extents) {
     layout x = whole(m, extents);
-    for (axis_placement& r : x.placements) r = {placement::invariant};
+    for (engine::axis_placement& r : x.placements) r = {placement::invariant};
     return x;
   };
   if (l.is_table) {

@@ -74,7 +74,7 @@ training_run run_of(reading& c, const small_network& net) {
 
 /// The axes over which there are copies to cut: those said, or those that cut the batch.
 axis_names shard_axes(const layout& x, const std::optional<std::vector<std::string>>& said) {
-  static_vector<text, max_axes> axes;
+  static_vector<text, engine::max_axes> axes;
   for (int level = 0; !said && level < x.levels(0); ++level) axes.push(x.mesh.axes[x.cutter(0, level)].name);
   for (const std::string& name : said.value_or(std::vector<std::string>{})) axes.push(kept_name(name));
   return axis_names(axes);
@@ -151,7 +151,7 @@ class sharded_training {
     const index_t batch = x.shape()[0];
     double all = 0;
     for (index_t i = 0; i < run_.passes; ++i) {
-      const interval rows = micro_batch(batch, i, run_.passes);
+      const engine::interval rows = micro_batch(batch, i, run_.passes);
       const double share = run_.loss.share(rows, batch);
       const tensor<dyn> one = run_.loss(net_(rows_of(a_, x, a_.type(), x_, rows)),
                                         rows_of(a_, target, run_.loss.target_type(a_.type()), target_, rows));

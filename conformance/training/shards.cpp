@@ -40,7 +40,7 @@ json shares_of(const integers& parameters, index_t parts, index_t grain) {
   json pieces = json::array();
   index_t largest = 0;
   for (int r = 0; r < x.mesh.size(); ++r) {
-    const interval mine = box_of(x, r)[0];
+    const engine::interval mine = box_of(x, r)[0];
     bounds.push_back(mine.empty() ? bounds.back().get<index_t>() : mine.hi);
     largest = std::max(largest, mine.size());
     json inside = json::array();

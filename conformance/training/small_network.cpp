@@ -12,7 +12,7 @@ namespace {
 
 /// The axes that cut a dimension, outermost first.
 axis_names axes_that_cut(const layout& x, int dim) {
-  static_vector<text, max_axes> axes;
+  static_vector<text, engine::max_axes> axes;
   for (int level = 0; level < x.levels(dim); ++level) axes.push(x.mesh.axes[x.cutter(dim, level)].name);
   return axis_names(axes);
 }
@@ -24,7 +24,7 @@ layout taken_by(layout x, const layout& weight) {
   for (int a = 0; a < x.placements.count; ++a) {
     if (x.placements[a].kind != placement::cut) continue;
     const bool cuts_features = x.placements[a].dimension == features;
-    const axis_placement& w = weight.placements[a];
+    const engine::axis_placement& w = weight.placements[a];
     const bool stays =
         w.kind == placement::cut && w.dimension == 1 ? cuts_features : w.kind != placement::cut && !cuts_features;
     if (!stays) x.set_placement(a, {placement::invariant});
@@ -125,7 +125,7 @@ void small_network::check_names(const std::map<std::string, numbers>& expected,
       throw unbuilt(fmt::format("the gradient of '{}'", name));
 }
 
-tensor<dyn> rows_of(const attempt& a, const recipe& of, at::ScalarType type, layout lies, interval rows) {
+tensor<dyn> rows_of(const attempt& a, const recipe& of, at::ScalarType type, layout lies, engine::interval rows) {
   lies.dims[0].extent = rows.size();
   const at::Tensor whole = of.whole().narrow(0, rows.lo, rows.size()).to(type);
   return {a.team, lies,
@@ -138,7 +138,7 @@ layout of_any_batch(layout x) {
   return x;
 }
 
-interval micro_batch(index_t rows, index_t i, index_t count) {
+engine::interval micro_batch(index_t rows, index_t i, index_t count) {
   const index_t more = rows % count;
   const index_t begin = i * (rows / count) + std::min(i, more);
   return {begin, begin + rows / count + (i < more ? 1 : 0)};
@@ -153,7 +153,7 @@ tensor<dyn> batch_loss::operator()(const tensor<dyn>& y, const tensor<dyn>& targ
   throw unbuilt(fmt::format("the loss '{}'", name_));
 }
 
-double batch_loss::share(interval rows, index_t batch) const {
+double batch_loss::share(engine::interval rows, index_t batch) const {
   return name_ == "sum_product" ? 1 : static_cast<double>(rows.size()) / static_cast<double>(batch);
 }
 

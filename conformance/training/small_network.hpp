@@ -59,13 +59,13 @@ struct layers_of {
 };
 
 /// The rows of a global tensor that belong to a part of the batch, this worker's box of them.
-tensor<dyn> rows_of(const attempt& a, const recipe& of, at::ScalarType type, layout lies, interval rows);
+tensor<dyn> rows_of(const attempt& a, const recipe& of, at::ScalarType type, layout lies, engine::interval rows);
 
 /// How a batch of any size lies where one of this size does.
 layout of_any_batch(layout x);
 
 /// The rows of micro-batch i of so many; the first ones have one more where they do not come out even.
-interval micro_batch(index_t rows, index_t i, index_t count);
+engine::interval micro_batch(index_t rows, index_t i, index_t count);
 
 /// Losses of cases, by name.
 class batch_loss {
@@ -77,7 +77,7 @@ class batch_loss {
   /// The loss of a micro-batch by itself.
   tensor<dyn> operator()(const tensor<dyn>& y, const tensor<dyn>& target) const;
   /// By what that counts in the loss of the whole batch.
-  double share(interval rows, index_t batch) const;
+  double share(engine::interval rows, index_t batch) const;
 
  private:
   std::string name_;

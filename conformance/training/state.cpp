@@ -161,7 +161,7 @@ task taken_from_full(reading& c) {
     return [=](attempt& a) {
       for (const auto& [name, lies] : lying) {
         layout everywhere = whole(lies.mesh, extents_of(lies));
-        for (axis_placement& r : everywhere.placements) r = {placement::invariant};
+        for (engine::axis_placement& r : everywhere.placements) r = {placement::invariant};
         const at::Tensor part = to(lies, a.given(full.at(name), everywhere)).local();
         const numbers expected(local.at(name).at(static_cast<std::size_t>(a.team->mesh().number(a.team->at()))));
         a.compare_box(name, part.numel() == volume_of(expected.shape()) ? part.reshape(expected.shape()) : part,

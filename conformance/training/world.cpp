@@ -45,7 +45,7 @@ text kept_name(const std::string& name) {
 mesh_value mesh_of(const std::vector<std::pair<std::string, index_t>>& axes) {
   mesh_value m;
   for (const auto& [name, extent] : axes) {
-    if (m.axes.count == max_axes) throw unbuilt(fmt::format("more than {} axes", max_axes));
+    if (m.axes.count == engine::max_axes) throw unbuilt(fmt::format("more than {} axes", engine::max_axes));
     m.axes.push({kept_name(name), static_cast<int>(std::clamp<index_t>(extent, 0, INT32_MAX)), 1});
   }
   return row_major(m);
@@ -124,7 +124,7 @@ layout world::named(const json& lies, const integers& extents) const {
 
 layout world::lying(const std::string& tensor, const integers& extents) {
   layout x = whole(mesh_, extents);
-  for (axis_placement& r : x.placements) r = {placement::invariant};
+  for (engine::axis_placement& r : x.placements) r = {placement::invariant};
   if (names(tensor)) {
     read_.insert(tensor);
     x = named(layouts_.at(tensor), extents);
@@ -147,7 +147,7 @@ layout world::lying_first(const std::string& tensor, const integers& extents) {
 
 world world::alone() const {
   world one = *this;
-  for (axis_value& a : one.mesh_.axes) a.extent = 1;
+  for (engine::axis_value& a : one.mesh_.axes) a.extent = 1;
   one.mesh_ = row_major(one.mesh_);
   one.workers_ = 1;
   for (auto& [name, lies] : one.layouts_.items()) {

@@ -25,7 +25,7 @@ at::Tensor forward_of(const team_handle& team, const layer_plan& p, const at::Te
                       const std::vector<nn::parameter>& w) {
   const nn::engine::bound_layer bound(team, p);
   const std::vector<at::Tensor> operands{in};
-  const nn::layer_state state{w, {}};
+  const nn::engine::layer_state state{w, {}};
   return nn::forward({bound, operands, state}, L::description());
 }
 

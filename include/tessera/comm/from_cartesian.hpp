@@ -29,14 +29,14 @@ class cartesian_workers {
   }
 
  private:
-  friend cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text, max_axes>& names,
+  friend cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text, engine::max_axes>& names,
                                           const mesh_value* wanted, const mpi_options& options);
 
-  cartesian_workers(team_handle team, const static_vector<bool, max_axes>& rings)
+  cartesian_workers(team_handle team, const static_vector<bool, engine::max_axes>& rings)
       : team_(std::move(team)), rings_(rings) {}
 
   team_handle team_;
-  static_vector<bool, max_axes> rings_;
+  static_vector<bool, engine::max_axes> rings_;
 };
 
 /// The same on a mesh that types know.
@@ -67,7 +67,7 @@ class cartesian : public cartesian_workers {
   }
 };
 
-inline cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text, max_axes>& names,
+inline cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text, engine::max_axes>& names,
                                         const mesh_value* wanted, const mpi_options& options) {
   int started = 0, ended = 0, kind = MPI_UNDEFINED, dims = 0;
   MPI_Initialized(&started);
@@ -77,10 +77,10 @@ inline cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text,
   if (kind != MPI_CART) throw error(refusal{code::not_cartesian});
   MPI_Cartdim_get(grid, &dims);
   if (dims != names.count) throw error(refusal{code::grids_differ, text("dimensions"), names.count, dims});
-  int extents[max_axes + 1], periods[max_axes + 1], at[max_axes + 1];
+  int extents[engine::max_axes + 1], periods[engine::max_axes + 1], at[engine::max_axes + 1];
   MPI_Cart_get(grid, dims, extents, periods, at);
   mesh_value mesh;
-  static_vector<bool, max_axes> rings;
+  static_vector<bool, engine::max_axes> rings;
   for (int a = 0; a < dims; ++a) {
     mesh.axes.push({names[a], extents[a], 0});
     rings.push(periods[a] != 0);
@@ -104,8 +104,8 @@ inline cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text,
 /// than the mesh, which lies row-major from rank 0.
 template <Mesh M>
 cartesian<M> from_cartesian(MPI_Comm grid, const mpi_options& options = {}) {
-  static_vector<text, max_axes> names;
-  for (const axis_value& a : M::value.axes) names.push(a.name);
+  static_vector<text, engine::max_axes> names;
+  for (const engine::axis_value& a : M::value.axes) names.push(a.name);
   return cartesian<M>(from_cartesian(grid, names, &M::value, options));
 }
 
@@ -113,8 +113,8 @@ cartesian<M> from_cartesian(MPI_Comm grid, const mpi_options& options = {}) {
 /// as the program.
 inline cartesian_workers from_cartesian(MPI_Comm grid, std::initializer_list<const char*> names,
                                         const mpi_options& options = {}) {
-  static_vector<text, max_axes> all;
-  if (names.size() > max_axes) throw error(refusal{code::too_many, names.size()});
+  static_vector<text, engine::max_axes> all;
+  if (names.size() > engine::max_axes) throw error(refusal{code::too_many, names.size()});
   for (const char* name : names) all.push(text(name));
   return from_cartesian(grid, all, nullptr, options);
 }

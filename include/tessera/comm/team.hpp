@@ -54,7 +54,7 @@ class team {
   std::shared_ptr<team_state> state_;
 };
 template <Mesh M>
-inline constexpr kind kind_of<team<M>> = kind::team;
+inline constexpr kind engine::kind_of<team<M>> = kind::team;
 
 /// The same on a mesh that types know.
 template <Mesh M>

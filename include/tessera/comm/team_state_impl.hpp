@@ -84,7 +84,7 @@ TESSERA_INLINE std::shared_ptr<const engine::shared_layout> team_state::intern(c
   check_thread();
   engine::fingerprint f;
   f << x;
-  for (const dimension& d : x.dims) f << static_cast<index_t>(d.tag.hash);
+  for (const engine::dimension& d : x.dims) f << static_cast<index_t>(d.tag.hash);
   std::weak_ptr<const engine::shared_layout>& known = shared_layouts_[f.value()];
   if (std::shared_ptr<const engine::shared_layout> shared = known.lock()) return shared;
   const auto fresh = std::make_shared<const engine::shared_layout>(x, rank(), carrier_->size());

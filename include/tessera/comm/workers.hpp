@@ -11,10 +11,10 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// A cap on memory, in bytes, that is none.
 inline constexpr std::size_t no_memory_cap = std::numeric_limits<std::size_t>::max();
-
-namespace engine {
 
 /// What each worker of a launch runs.
 using worker_program = std::function<void(const std::shared_ptr<transport>&)>;
@@ -43,7 +43,7 @@ struct launch_options {
   /// where it is freed
   bool caches_memory = !detail::watches_addresses;
   /// the most that this process holds for them, in bytes, where it is kept
-  std::size_t memory_cap = no_memory_cap;
+  std::size_t memory_cap = engine::no_memory_cap;
   /// processes of one node read one another's tensors, where memory is kept; TESSERA_SHARES_MEMORY=0 says no
   bool shares_memory = true;
   int processes_per_node = 0;  ///< so many count as a node in this, instead of all that run on the machine

@@ -264,7 +264,7 @@ TESSERA_INLINE bool shares_memory(const launch_options& options) {
 
 TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
                                const engine::worker_program& program) {
-  launch_environment started;
+  engine::launch_environment started;
   transport_choice by = transport_choice::in_process;
   const auto refused = [&](const error& why) {
     if (started.rank == 0) detail::report_failure("launch", why);

@@ -55,7 +55,7 @@ inline std::string plan_json(const engine::transfer& plan, int world, index_t el
   return fmt::format(
       "{{{}{}\"kind\": \"{}\", \"bytes_received\": [{}], \"bytes_total\": {}, \"lower_bound\": {}, \"messages\": "
       "[{}]}}",
-      first, first.empty() ? "" : ", ", name_of(engine::collective_of(plan)), by_rank, total,
+      first, first.empty() ? "" : ", ", engine::name_of(engine::collective_of(plan)), by_rank, total,
       engine::cost_of(plan).lower_bound * element_bytes, messages);
 }
 

@@ -77,7 +77,7 @@ std::string network_table(const Bindings&... bindings) {
     for (const std::string& b : bytes) s += fmt::format("{:>12}", b);
     s += '\n';
   };
-  const traffic_value& t = all.traffic;
+  const engine::traffic_value& t = all.traffic;
   sum("in all, bytes received by all workers",
       {engine::grouped(t.forward.bytes), engine::grouped(t.backward.bytes),
        engine::grouped(t.forward.lower_bound_bytes + t.backward.lower_bound_bytes)});
@@ -104,13 +104,13 @@ std::string network_json(const Bindings&... bindings) {
   const engine::network_rows<Network> all(bindings...);
   const auto lies = [](const layout& x) {
     std::string shape;
-    for (const dimension& d : x.dims)
+    for (const engine::dimension& d : x.dims)
       shape += (shape.empty() ? "" : ", ") +
                (d.extent == dynamic ? engine::json_string(engine::extent_text(d)) : engine::extent_text(d));
     return fmt::format("\"shape\": [{}], \"lies\": {}", shape, engine::json_string(engine::covers_text(x)));
   };
-  const auto both = [](const traffic_value& t) {
-    const auto direction_json = [](const direction& d) {
+  const auto both = [](const engine::traffic_value& t) {
+    const auto direction_json = [](const engine::direction& d) {
       return fmt::format("{{\"bytes\": {}, \"busiest_worker_bytes\": {}, \"lower_bound_bytes\": {}, \"messages\": {}}}",
                          d.bytes, d.busiest_worker_bytes, d.lower_bound_bytes, d.messages);
     };

@@ -9,6 +9,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// A visit of a worker to a layer, and what it took.
 struct layer_span {
   std::string path;
@@ -20,6 +22,8 @@ struct layer_span {
   std::int64_t messages = 0;
   std::int64_t memory = 0;  ///< the most that lived meanwhile of what was made since the profile began, in bytes
 };
+
+}  // namespace engine
 
 /// What each layer of a network takes while it runs, on all workers: time, bytes and memory, by path, forward and
 /// backward.
@@ -43,7 +47,7 @@ class profile {
   }
 
   /// This worker's visits, in order.
-  const std::vector<layer_span>& spans() const { return seen_->spans; }
+  const std::vector<engine::layer_span>& spans() const { return seen_->spans; }
 
   /// By path, of a visit: milliseconds on the slowest worker, bytes that all receive, the most memory of a worker.
   std::string table() const {
@@ -53,10 +57,10 @@ class profile {
       std::int64_t visits[2]{}, bytes[2]{}, memory[2]{};
     };
     std::vector<sum> rows;
-    const std::vector<std::vector<layer_span>> all = gathered();
-    for (const std::vector<layer_span>& worker : all) {
+    const std::vector<std::vector<engine::layer_span>> all = gathered();
+    for (const std::vector<engine::layer_span>& worker : all) {
       std::vector<sum> mine;
-      for (const layer_span& v : worker) {
+      for (const engine::layer_span& v : worker) {
         const auto same = [&](const sum& s) { return s.path == v.path && s.name == v.name; };
         auto at = std::find_if(mine.begin(), mine.end(), same);
         if (at == mine.end()) at = mine.insert(at, {v.path, v.name});
@@ -100,7 +104,7 @@ class profile {
   /// All visits in the Chrome trace format, which chrome://tracing and ui.perfetto.dev show: a row for each worker, and
   /// its memory.
   std::string chrome_trace() const {
-    const std::vector<std::vector<layer_span>> all = gathered();
+    const std::vector<std::vector<engine::layer_span>> all = gathered();
     std::string events;
     const auto add = [&](const std::string& event) { events += (events.empty() ? "\n{" : ",\n{") + event + "}"; };
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -108,7 +112,7 @@ class profile {
       const int rank = mesh.rank(mesh.at(static_cast<int>(i)));
       add(fmt::format(R"("name": "thread_name", "ph": "M", "pid": 0, "tid": {}, "args": {{"name": {}}})", rank,
                       engine::json_string(fmt::format("worker {}: {}", rank, engine::label_of(mesh, rank)))));
-      for (const layer_span& v : all[i]) {
+      for (const engine::layer_span& v : all[i]) {
         add(fmt::format(R"("name": {}, "cat": "{}", "ph": "X", "ts": {:.3f}, "dur": {:.3f}, "pid": 0, "tid": {}, )"
                         R"("args": {{"path": {}, "bytes": {}, "messages": {}, "memory": {}}})",
                         engine::json_string(v.name + (v.backward ? " backward" : "")),
@@ -127,7 +131,7 @@ class profile {
     recorder(team_state& team, engine::memory_count& count) : team_(&team), count_(&count) {}
 
     std::chrono::steady_clock::time_point zero;
-    std::vector<layer_span> spans;
+    std::vector<engine::layer_span> spans;
 
     void entered(const nn::layer_visit&) override {
       if (count_ == nullptr) return;
@@ -155,16 +159,16 @@ class profile {
   };
 
   // Everybody's visits, by worker.
-  std::vector<std::vector<layer_span>> gathered() const {
+  std::vector<std::vector<engine::layer_span>> gathered() const {
     std::string mine;
-    for (const layer_span& v : seen_->spans)
+    for (const engine::layer_span& v : seen_->spans)
       mine += fmt::format("{}\t{}\t{} {:.9f} {:.9f} {} {} {}\n", v.path, v.name, static_cast<int>(v.backward), v.begin,
                           v.end, v.bytes, v.messages, v.memory);
-    std::vector<std::vector<layer_span>> all;
+    std::vector<std::vector<engine::layer_span>> all;
     for (const std::string& text : team_->collect_text(mine)) {
       std::istringstream lines(text);
-      std::vector<layer_span>& spans = all.emplace_back();
-      for (layer_span v; std::getline(lines, v.path, '\t') && std::getline(lines, v.name, '\t');) {
+      std::vector<engine::layer_span>& spans = all.emplace_back();
+      for (engine::layer_span v; std::getline(lines, v.path, '\t') && std::getline(lines, v.name, '\t');) {
         lines >> v.backward >> v.begin >> v.end >> v.bytes >> v.messages >> v.memory;
         lines.ignore();
         spans.push_back(v);

@@ -20,7 +20,7 @@ inline std::string_view view_of(const text& t) { return {t.data, static_cast<std
 }  // namespace engine
 
 /// "[0,4)"
-inline std::string text_of(const interval& i) { return fmt::format("[{},{})", i.lo, i.hi); }
+inline std::string text_of(const engine::interval& i) { return fmt::format("[{},{})", i.lo, i.hi); }
 
 /// "[0,4)x[2,7)"
 inline std::string text_of(const box& b) {
@@ -128,7 +128,7 @@ inline std::string parts_text(const layout& x, int d, int most = 8) {
   std::string s;
   for (int k = 0; k < p.count(); ++k) {
     if (k == most) return s + fmt::format(" … {} parts", p.count());
-    const intervals held = p.held(p.by_number(k));
+    const engine::intervals held = p.held(p.by_number(k));
     s += (k == 0 ? "" : " ") + text_of(held[0]);
     if (held.count > 1) s += "+" + text_of(held[1]);
   }
@@ -191,8 +191,8 @@ inline std::string transfer_text(const transfer& plan, int most = 64) {
 /// A plan: its verb, its transfers with what they are and cost in elements, and their messages; what two of them cost
 /// that go in one phase.
 inline std::string plan_text(const layout& from, const layout& to) {
-  std::string s =
-      fmt::format("{}\n  from {}\n  to   {}\n", name_of(engine::verb_between(from, to)), text_of(from), text_of(to));
+  std::string s = fmt::format("{}\n  from {}\n  to   {}\n", engine::name_of(engine::verb_between(from, to)),
+                              text_of(from), text_of(to));
   const change c = change_between(from, to);
   for (const engine::step& st : c.steps) s += engine::transfer_text(st.plan());
   if (phases_of(c).count == c.steps.count) return s;

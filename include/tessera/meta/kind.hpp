@@ -98,11 +98,15 @@ constexpr kind kind_by_members() {
 
 }  // namespace detail
 
+namespace engine {
+
 /// The kind of a type; each template of the library says its own beside it.
 template <class T>
 inline constexpr kind kind_of = detail::kind_by_members<T>();
 template <>
 inline constexpr kind kind_of<at::Tensor> = kind::libtorch_tensor;
+
+}  // namespace engine
 
 /// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0),
 /// the kind that is wanted there and the one that is given.

@@ -94,8 +94,6 @@ constexpr collective collective_of(const transfer& given) {
   return collective::all_to_all;
 }
 
-}  // namespace engine
-
 /// The name of a collective.
 constexpr const char* name_of(engine::collective c) {
   switch (c) {
@@ -112,5 +110,7 @@ constexpr const char* name_of(engine::collective c) {
   }
   return "";
 }
+
+}  // namespace engine
 
 }  // namespace tessera

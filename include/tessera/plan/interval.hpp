@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// The elements [lo, hi) of one dimension; empty when hi ≤ lo.
 struct interval {
   index_t lo = 0;
@@ -15,19 +17,13 @@ struct interval {
   friend constexpr bool operator==(const interval&, const interval&) = default;
 };
 
-namespace engine {
-
 /// The elements that are in both.
 constexpr interval overlap(const interval& a, const interval& b) {
   return {detail::larger(a.lo, b.lo), detail::smaller(a.hi, b.hi)};
 }
 
-}  // namespace engine
-
 /// What one coordinate holds of one dimension: one interval by rule, two where a window runs around the end.
 using intervals = static_vector<interval, 2>;
-
-namespace engine {
 
 /// How many elements intervals have that do not overlap.
 constexpr index_t size_of(const intervals& held) {
@@ -59,7 +55,7 @@ constexpr index_t element_at(const intervals& held, index_t position) {
 }  // namespace engine
 
 /// One interval for each dimension, in global indices.
-using box = static_vector<interval, max_dimensions>;
+using box = static_vector<engine::interval, engine::max_dimensions>;
 
 namespace engine {
 

@@ -128,8 +128,12 @@ constexpr cost boxes_cost(const layout& x) {
 
 }  // namespace detail
 
+namespace engine {
+
 /// What is exchanged of a change, one after the other.
 using phases = static_vector<phase, 4>;
+
+}  // namespace engine
 
 namespace detail {
 
@@ -145,8 +149,8 @@ constexpr phases phases_of(const step* steps, int count) {
 
 /// Each step is a phase, but a sum of two workers for both is one: they send each other their boxes, which are as many
 /// elements as in two, and meet once. The phases point into the change.
-constexpr phases phases_of(const change& c) { return detail::phases_of(c.steps.begin(), c.steps.count); }
-phases phases_of(change&&) = delete;
+constexpr engine::phases phases_of(const change& c) { return detail::phases_of(c.steps.begin(), c.steps.count); }
+engine::phases phases_of(change&&) = delete;
 
 namespace engine {
 

@@ -7,7 +7,7 @@ namespace tessera {
 template <class... Fs>
 struct composition;
 template <class F, class... Fs>
-inline constexpr kind kind_of<composition<F, Fs...>> = kind::primitive;
+inline constexpr kind engine::kind_of<composition<F, Fs...>> = kind::primitive;
 
 namespace detail {
 
@@ -95,7 +95,7 @@ struct ends_of<true, Fs...> {
 template <class... Fs>
 struct composition {
   // what a map refuses, it refuses here
-  static_assert(((sizeof(std::conditional_t<kind_of<Fs> == kind::primitive, Fs, char>) > 0) && ...));
+  static_assert(((sizeof(std::conditional_t<engine::kind_of<Fs> == kind::primitive, Fs, char>) > 0) && ...));
   using verdict = engine::verdict_of<detail::composition_check<Fs...>>;
   using domain = typename detail::ends_of<verdict::ok, Fs...>::domain;
   using codomain = typename detail::ends_of<verdict::ok, Fs...>::codomain;

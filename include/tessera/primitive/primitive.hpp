@@ -46,9 +46,9 @@ struct named_primitive;
 }  // namespace engine
 
 template <class From, class To>
-inline constexpr kind kind_of<primitive<From, To>> = kind::primitive;
+inline constexpr kind engine::kind_of<primitive<From, To>> = kind::primitive;
 template <verb Verb, class From, class To>
-inline constexpr kind kind_of<engine::named_primitive<Verb, From, To>> = kind::primitive;
+inline constexpr kind engine::kind_of<engine::named_primitive<Verb, From, To>> = kind::primitive;
 
 namespace detail {
 
@@ -107,7 +107,7 @@ struct no_adjoint : refused_primitive<To, From> {
 /// Anything with a domain, a codomain and an adjoint that leads back between their cotangents; whatever is named as a
 /// primitive or a composition is held to it.
 template <class F>
-concept Primitive = kind_of<F> == kind::primitive &&
+concept Primitive = engine::kind_of<F> == kind::primitive &&
                     detail::leads_back<F, typename F::domain, typename F::codomain, typename F::adjoint>;
 
 /// A linear map between two tensor types: every verb is one, and so is its adjoint.
@@ -242,6 +242,6 @@ struct adjoint_of {
 /// The adjoint of a map; of one that combines terms otherwise than by a sum there is none.
 template <class F>
 using adjoint =
-    typename detail::adjoint_of<std::conditional_t<kind_of<F> == kind::primitive, F, detail::no_map<F>>>::type;
+    typename detail::adjoint_of<std::conditional_t<engine::kind_of<F> == kind::primitive, F, detail::no_map<F>>>::type;
 
 }  // namespace tessera

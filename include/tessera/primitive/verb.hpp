@@ -30,6 +30,8 @@ enum class verb : signed char {
   several           ///< a product of different verbs over axes
 };
 
+namespace engine {
+
 constexpr const char* name_of(verb v) {
   constexpr const char* names[]{"nothing",        "broadcast",       "sum_reduce", "all_reduce", "all_gather",
                                 "reduce_scatter", "scatter",         "gather",     "all_to_all", "repartition",
@@ -37,6 +39,8 @@ constexpr const char* name_of(verb v) {
                                 "to_root",        "to_partial",      "several"};
   return names[static_cast<int>(v)];
 }
+
+}  // namespace engine
 
 namespace detail {
 

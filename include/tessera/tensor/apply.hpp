@@ -101,7 +101,7 @@ struct applied_to<F, Operands...> : typed_result<F, Operands...> {};
 /// The same on typed tensors: `apply<scaled>(compute, x, w)` with a constant `scaled`. The result's type follows from
 /// its signature; an illegal operation does not compile.
 template <const signature& S, class Compute, class... Operands>
-  requires(((kind_of<Operands> != kind::flow) && ...))
+  requires(((engine::kind_of<Operands> != kind::flow) && ...))
 auto apply(Compute&& compute, const Operands&... x) {
   using Typed = detail::applied_to<detail::constant_signature<S>, Operands...>;
   Typed::verdict::template refuse<typename Typed::verdict>();

@@ -222,9 +222,9 @@ namespace functions {
 /// The entry point of all functions: every call is this. It refuses while compiling what the function makes of operands
 /// that are typed; on `tensor<dyn>` the same refusals are thrown.
 template <class F, class... Operands>
-  requires(kind_of<F> == kind::function && ((kind_of<Operands> != kind::flow) && ...))
+  requires(engine::kind_of<F> == kind::function && ((engine::kind_of<Operands> != kind::flow) && ...))
 auto call(const F& f, const Operands&... x) {
-  if constexpr (((kind_of<Operands> == kind::dynamic_tensor) && ...)) {
+  if constexpr (((engine::kind_of<Operands> == kind::dynamic_tensor) && ...)) {
     return tessera::detail::run(f, x...);
   } else {
     using Typed = tessera::detail::applied_to<F, Operands...>;

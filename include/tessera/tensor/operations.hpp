@@ -46,7 +46,7 @@ auto item(const tensor<P, S, E>& x) {
   return detail::number_in<E>(x.local());
 }
 template <class X>
-  requires(kind_of<X> == kind::libtorch_tensor)
+  requires(engine::kind_of<X> == kind::libtorch_tensor)
 double item(const X&) {
   using verdict = detail::untyped<X>;
   verdict::template refuse<verdict>();

@@ -27,7 +27,7 @@ struct seed {
   }
 };
 template <>
-inline constexpr kind kind_of<seed> = kind::seed;
+inline constexpr kind engine::kind_of<seed> = kind::seed;
 
 namespace detail {
 

@@ -94,8 +94,8 @@ TESSERA_INLINE at::Tensor full_tensor(const tensor<dyn>& x, call_site at) {
   layout whole;
   whole.mesh = team.mesh();
   whole.placements.resize(whole.mesh.axes.count);
-  for (const dimension& d : x.layout().dims) {
-    dimension uncut;
+  for (const engine::dimension& d : x.layout().dims) {
+    engine::dimension uncut;
     uncut.extent = d.extent;
     whole.dims.push(uncut);
   }

@@ -68,7 +68,7 @@ namespace functions {
 
 /// The entry point for tensors.
 template <verb Verb, class Q, class X>
-  requires(kind_of<X> != kind::flow)
+  requires(engine::kind_of<X> != kind::flow)
 auto lead(const change_to<Verb, Q>&, const X& x, call_site at) {
   if constexpr (engine::UntypedTensor<X>) {
     using verdict = tessera::detail::untyped<X, change_to<Verb, Q>>;
@@ -126,7 +126,7 @@ auto apply(const T& x, call_site at = call_site::here()) {
 }
 
 template <class F, TensorType T>
-  requires(kind_of<F> != kind::primitive)
+  requires(engine::kind_of<F> != kind::primitive)
 auto apply(const T&) {
   using verdict = detail::argument_verdict<kind::call, 0, kind::primitive, F>;
   verdict::template refuse<verdict>();

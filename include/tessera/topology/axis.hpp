@@ -97,7 +97,7 @@ using bare_axis = typename detail::bare<A>::type;
 
 /// Anything that names a direction and says how far it goes.
 template <class A>
-concept Axis = kind_of<A> == kind::axis;
+concept Axis = engine::kind_of<A> == kind::axis;
 
 namespace detail {
 

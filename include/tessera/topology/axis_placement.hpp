@@ -15,6 +15,8 @@ enum class placement : signed char { replicate, partial, invariant, on, cut };
 /// and: they give 1 or 0.
 enum class combine : signed char { sum, max, min, prod, any, all };
 
+namespace engine {
+
 /// The placement of one axis, with what belongs to it.
 struct axis_placement {
   placement kind = placement::replicate;
@@ -26,8 +28,6 @@ struct axis_placement {
 
   friend constexpr bool operator==(const axis_placement&, const axis_placement&) = default;
 };
-
-namespace engine {
 
 /// The placement of an axis that holds a tensor on one coordinate alone.
 constexpr axis_placement held_on(int coordinate) {

@@ -88,35 +88,35 @@ inline constexpr bool is_element = place_in<T>(element_types{}) < number_of_elem
 }  // namespace detail
 
 template <>
-inline constexpr kind kind_of<double> = kind::element;
+inline constexpr kind engine::kind_of<double> = kind::element;
 template <>
-inline constexpr kind kind_of<float> = kind::element;
+inline constexpr kind engine::kind_of<float> = kind::element;
 template <>
-inline constexpr kind kind_of<std::int64_t> = kind::element;
+inline constexpr kind engine::kind_of<std::int64_t> = kind::element;
 template <>
-inline constexpr kind kind_of<std::int32_t> = kind::element;
+inline constexpr kind engine::kind_of<std::int32_t> = kind::element;
 template <>
-inline constexpr kind kind_of<std::int16_t> = kind::element;
+inline constexpr kind engine::kind_of<std::int16_t> = kind::element;
 template <>
-inline constexpr kind kind_of<std::int8_t> = kind::element;
+inline constexpr kind engine::kind_of<std::int8_t> = kind::element;
 template <>
-inline constexpr kind kind_of<std::uint8_t> = kind::element;
+inline constexpr kind engine::kind_of<std::uint8_t> = kind::element;
 template <>
-inline constexpr kind kind_of<bool> = kind::element;
+inline constexpr kind engine::kind_of<bool> = kind::element;
 template <>
-inline constexpr kind kind_of<half> = kind::element;
+inline constexpr kind engine::kind_of<half> = kind::element;
 template <>
-inline constexpr kind kind_of<bfloat16> = kind::element;
+inline constexpr kind engine::kind_of<bfloat16> = kind::element;
 template <>
-inline constexpr kind kind_of<complex64> = kind::element;
+inline constexpr kind engine::kind_of<complex64> = kind::element;
 template <>
-inline constexpr kind kind_of<complex128> = kind::element;
+inline constexpr kind engine::kind_of<complex128> = kind::element;
 template <>
-inline constexpr kind kind_of<std::uint16_t> = kind::element;
+inline constexpr kind engine::kind_of<std::uint16_t> = kind::element;
 template <>
-inline constexpr kind kind_of<std::uint32_t> = kind::element;
+inline constexpr kind engine::kind_of<std::uint32_t> = kind::element;
 template <>
-inline constexpr kind kind_of<std::uint64_t> = kind::element;
+inline constexpr kind engine::kind_of<std::uint64_t> = kind::element;
 
 namespace detail {
 
@@ -159,15 +159,11 @@ constexpr element sums_in(element e) {
   return e == element::complex64 ? element::complex128 : e;
 }
 
-}  // namespace engine
-
 constexpr const char* name_of(element e) {
   constexpr const char* names[]{"double", "float",    "int64",     "int32",      "int16",  "int8",   "uint8", "bool",
                                 "half",   "bfloat16", "complex64", "complex128", "uint16", "uint32", "uint64"};
   return names[static_cast<int>(e)];
 }
-
-namespace engine {
 
 /// The element value of a C++ type; of one that no tensor can hold, bool.
 template <class T>

@@ -67,37 +67,37 @@ template <class Axis = void, int Coordinate = 0>
 struct on {};
 
 template <>
-inline constexpr kind kind_of<whole> = kind::cover;
+inline constexpr kind engine::kind_of<whole> = kind::cover;
 template <class... Axes>
-inline constexpr kind kind_of<blocks<Axes...>> = kind::cover;
+inline constexpr kind engine::kind_of<blocks<Axes...>> = kind::cover;
 template <index_t Grain, class... Axes>
-inline constexpr kind kind_of<grains<Grain, Axes...>> = kind::cover;
+inline constexpr kind engine::kind_of<grains<Grain, Axes...>> = kind::cover;
 template <class Axis, class... Lengths>
-inline constexpr kind kind_of<lengths<Axis, Lengths...>> = kind::cover;
+inline constexpr kind engine::kind_of<lengths<Axis, Lengths...>> = kind::cover;
 template <class Cover, int Parts>
-inline constexpr kind kind_of<rotated<Cover, Parts>> = kind::cover;
+inline constexpr kind engine::kind_of<rotated<Cover, Parts>> = kind::cover;
 template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary E, index_t L, index_t H>
-inline constexpr kind kind_of<haloed<Cover, Outputs, A, B, B2, C, E, L, H>> = kind::halo;
+inline constexpr kind engine::kind_of<haloed<Cover, Outputs, A, B, B2, C, E, L, H>> = kind::halo;
 template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary E, index_t L, index_t H>
-inline constexpr kind kind_of<pending<Cover, Outputs, A, B, B2, C, E, L, H>> = kind::halo;
+inline constexpr kind engine::kind_of<pending<Cover, Outputs, A, B, B2, C, E, L, H>> = kind::halo;
 template <class... Axes>
-inline constexpr kind kind_of<replicate<Axes...>> = kind::placement;
+inline constexpr kind engine::kind_of<replicate<Axes...>> = kind::placement;
 template <class... Axes>
-inline constexpr kind kind_of<partial<Axes...>> = kind::placement;
+inline constexpr kind engine::kind_of<partial<Axes...>> = kind::placement;
 template <class... Axes>
-inline constexpr kind kind_of<invariant<Axes...>> = kind::placement;
+inline constexpr kind engine::kind_of<invariant<Axes...>> = kind::placement;
 template <class Axis, int Coordinate>
-inline constexpr kind kind_of<on<Axis, Coordinate>> = kind::placement;
+inline constexpr kind engine::kind_of<on<Axis, Coordinate>> = kind::placement;
 template <>
-inline constexpr kind kind_of<max> = kind::combine;
+inline constexpr kind engine::kind_of<max> = kind::combine;
 template <>
-inline constexpr kind kind_of<min> = kind::combine;
+inline constexpr kind engine::kind_of<min> = kind::combine;
 template <>
-inline constexpr kind kind_of<prod> = kind::combine;
+inline constexpr kind engine::kind_of<prod> = kind::combine;
 template <>
-inline constexpr kind kind_of<any> = kind::combine;
+inline constexpr kind engine::kind_of<any> = kind::combine;
 template <>
-inline constexpr kind kind_of<all> = kind::combine;
+inline constexpr kind engine::kind_of<all> = kind::combine;
 
 namespace detail {
 

@@ -13,13 +13,17 @@ struct along {};
 template <class... Axes>
 struct except {};
 
+namespace engine {
+
 /// Places of axes in a mesh.
 using group = static_vector<int, max_axes>;
 
+}  // namespace engine
+
 template <class... Axes>
-inline constexpr kind kind_of<along<Axes...>> = kind::group;
+inline constexpr kind engine::kind_of<along<Axes...>> = kind::group;
 template <class... Axes>
-inline constexpr kind kind_of<except<Axes...>> = kind::group;
+inline constexpr kind engine::kind_of<except<Axes...>> = kind::group;
 
 namespace detail {
 
@@ -64,7 +68,7 @@ constexpr group group_in(const mesh_value& mesh) {
 }  // namespace engine
 
 /// The line through a worker along a group of axes: the sub-mesh with all other axes fixed at its coordinates.
-constexpr mesh_value line_through(mesh_value mesh, const coordinates& at, const group& axes) {
+constexpr mesh_value line_through(mesh_value mesh, const coordinates& at, const engine::group& axes) {
   for (int a = mesh.axes.count - 1; a >= 0; --a) {
     bool kept = false;
     for (int g : axes) kept = kept || g == a;

@@ -15,6 +15,8 @@ namespace tessera {
 ///  pending  the cotangent of haloed: the same intervals, but terms until they are folded
 enum class cover : signed char { tiled, haloed, pending };
 
+namespace engine {
+
 /// One dimension of a tensor: its extent and how it is cut.
 struct dimension {
   index_t extent = 0;
@@ -97,11 +99,22 @@ struct dimension {
   }
 };
 
-namespace engine {
-
 /// The bounds of parts whose lengths are learned when a tensor is made of boxes: a type knows that there are some, not
 /// which.
 inline constexpr index_t learned[]{dynamic};
+
+/// Two dimensions that the same axes cut into `parts` parts have the same intervals, be they copies or terms.
+constexpr bool same_intervals(const dimension& p, const dimension& q, int parts) {
+  if (p.extent != q.extent || p.turned != q.turned) return false;
+  if ((p.kind == cover::tiled) != (q.kind == cover::tiled)) return false;
+  if (p.kind != cover::tiled && (p.outputs != q.outputs || !(p.needs == q.needs))) return false;
+  if ((p.bounds == nullptr) != (q.bounds == nullptr)) return false;
+  if (p.bounds == q.bounds) return p.grain() == q.grain();
+  if (p.bounds == learned || q.bounds == learned) return false;
+  for (int i = 0; i <= parts; ++i)
+    if (p.bounds[i] * p.grain() != q.bounds[i] * q.grain()) return false;
+  return true;
+}
 
 }  // namespace engine
 
@@ -110,10 +123,11 @@ inline constexpr index_t learned[]{dynamic};
 /// An axis has exactly one placement, so no axis can be used twice.
 struct layout {
   mesh_value mesh;
-  static_vector<axis_placement, max_axes> placements =
-      engine::no_items<axis_placement, max_axes>;  ///< one for each axis of the mesh
+  static_vector<engine::axis_placement, engine::max_axes> placements =
+      engine::no_items<engine::axis_placement, engine::max_axes>;  ///< one for each axis of the mesh
   /// one for each dimension of the tensor
-  static_vector<dimension, max_dimensions> dims = engine::no_items<dimension, max_dimensions>;
+  static_vector<engine::dimension, engine::max_dimensions> dims =
+      engine::no_items<engine::dimension, engine::max_dimensions>;
 
   constexpr int rank() const { return dims.count; }
 
@@ -128,7 +142,7 @@ struct layout {
   /// The axis that cuts a dimension at a level, or -1.
   constexpr int cutter(int dim, int level) const {
     for (int a = 0; a < placements.count; ++a)
-      if (const axis_placement& r = placements.items[a];
+      if (const engine::axis_placement& r = placements.items[a];
           r.kind == placement::cut && r.dimension == dim && r.level == level)
         return a;
     return -1;
@@ -167,9 +181,9 @@ struct layout {
   }
 
   /// Gives an axis a placement; the axes that cut its dimension inside it move up one level, explicit parts go.
-  constexpr void set_placement(int axis, axis_placement to) {
+  constexpr void set_placement(int axis, engine::axis_placement to) {
     if (placements[axis].kind == placement::cut) {
-      dimension& d = dims[placements[axis].dimension];
+      engine::dimension& d = dims[placements[axis].dimension];
       d.balance(d.grain());
     }
     release(axis);
@@ -179,7 +193,7 @@ struct layout {
   /// The same, holding along a dimension that is cut what balanced outputs of a kernel need.
   constexpr layout halo(int dim, const sliding& kernel) const {
     layout x = *this;
-    dimension& d = x.dims[dim];
+    engine::dimension& d = x.dims[dim];
     d.kind = cover::haloed;
     d.balance(1);
     d.outputs = kernel.outputs(d.extent);
@@ -189,18 +203,31 @@ struct layout {
 
   /// Takes an axis out of what it cuts; parts stay as they are, so it must be of extent 1.
   constexpr void release(int axis) {
-    const axis_placement before = placements[axis];
+    const engine::axis_placement before = placements[axis];
     placements[axis] = {};
     if (before.kind != placement::cut) return;
     for (int a = 0; a < placements.count; ++a) {
-      axis_placement& r = placements[a];
+      engine::axis_placement& r = placements[a];
       if (r.kind != placement::cut || r.dimension != before.dimension || r.level <= before.level) continue;
       if (--r.level == before.level) r.joined = r.joined && before.joined;
     }
-    dimension& d = dims[before.dimension];
+    engine::dimension& d = dims[before.dimension];
     if (levels(before.dimension) > 0 || !d.reaches_all()) return;
     d.tile();
     d.balance(1);
+  }
+
+  /// Equal in spelling, names of dynamic extents included.
+  friend constexpr bool operator==(const layout& a, const layout& b) {
+    if (a.dims.count != b.dims.count) return false;
+    for (int d = 0; d < a.dims.count; ++d)  // first what tells most layouts apart
+      if (a.dims.items[d].extent != b.dims.items[d].extent || a.dims.items[d].kind != b.dims.items[d].kind)
+        return false;
+    if (!(a.placements == b.placements) || !(a.mesh == b.mesh)) return false;
+    for (int d = 0; d < a.dims.count; ++d)
+      if (!(a.dims[d].tag == b.dims[d].tag) || !engine::same_intervals(a.dims[d], b.dims[d], a.part_count(d)))
+        return false;
+    return true;
   }
 };
 
@@ -251,35 +278,6 @@ constexpr layout canonical(layout x) {
   }
   return x;
 }
-
-/// Two dimensions that the same axes cut into `parts` parts have the same intervals, be they copies or terms.
-constexpr bool same_intervals(const dimension& p, const dimension& q, int parts) {
-  if (p.extent != q.extent || p.turned != q.turned) return false;
-  if ((p.kind == cover::tiled) != (q.kind == cover::tiled)) return false;
-  if (p.kind != cover::tiled && (p.outputs != q.outputs || !(p.needs == q.needs))) return false;
-  if ((p.bounds == nullptr) != (q.bounds == nullptr)) return false;
-  if (p.bounds == q.bounds) return p.grain() == q.grain();
-  if (p.bounds == learned || q.bounds == learned) return false;
-  for (int i = 0; i <= parts; ++i)
-    if (p.bounds[i] * p.grain() != q.bounds[i] * q.grain()) return false;
-  return true;
-}
-
-}  // namespace engine
-
-/// Equal in spelling, names of dynamic extents included.
-constexpr bool operator==(const layout& a, const layout& b) {
-  if (a.dims.count != b.dims.count) return false;
-  for (int d = 0; d < a.dims.count; ++d)  // first what tells most layouts apart
-    if (a.dims.items[d].extent != b.dims.items[d].extent || a.dims.items[d].kind != b.dims.items[d].kind) return false;
-  if (!(a.placements == b.placements) || !(a.mesh == b.mesh)) return false;
-  for (int d = 0; d < a.dims.count; ++d)
-    if (!(a.dims[d].tag == b.dims[d].tag) || !engine::same_intervals(a.dims[d], b.dims[d], a.part_count(d)))
-      return false;
-  return true;
-}
-
-namespace engine {
 
 /// Two layouts are the same when every worker holds the same elements with the same meaning.
 constexpr bool same(const layout& a, const layout& b) {

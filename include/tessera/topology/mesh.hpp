@@ -17,17 +17,17 @@ template <class M, class A, int Coordinate>
 struct fixed;
 
 template <class... Axes>
-inline constexpr kind kind_of<mesh<Axes...>> = kind::mesh;
+inline constexpr kind engine::kind_of<mesh<Axes...>> = kind::mesh;
 template <class M, int First, int... Strides>
-inline constexpr kind kind_of<placed<M, First, Strides...>> = kind::mesh;
+inline constexpr kind engine::kind_of<placed<M, First, Strides...>> = kind::mesh;
 template <class M, int... Ranks>
-inline constexpr kind kind_of<on_ranks<M, Ranks...>> = kind::mesh;
+inline constexpr kind engine::kind_of<on_ranks<M, Ranks...>> = kind::mesh;
 template <class M, class A, int Coordinate>
-inline constexpr kind kind_of<fixed<M, A, Coordinate>> = kind::mesh;
+inline constexpr kind engine::kind_of<fixed<M, A, Coordinate>> = kind::mesh;
 
 /// Anything that names axes and says where their workers sit in the world.
 template <class M>
-concept Mesh = kind_of<M> == kind::mesh;
+concept Mesh = engine::kind_of<M> == kind::mesh;
 
 namespace detail {
 

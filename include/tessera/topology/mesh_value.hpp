@@ -6,12 +6,19 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// The most axes of a mesh, and the most dimensions of a tensor.
 inline constexpr int max_axes = 16;
+
 inline constexpr int max_dimensions = 16;
 
+}  // namespace engine
+
 /// Where a worker stands in a mesh: one number for each axis, in mesh order.
-using coordinates = static_vector<int, max_axes>;
+using coordinates = static_vector<int, engine::max_axes>;
+
+namespace engine {
 
 /// One axis of a mesh, as a value.
 struct axis_value {
@@ -22,12 +29,14 @@ struct axis_value {
   friend constexpr bool operator==(const axis_value&, const axis_value&) = default;
 };
 
+}  // namespace engine
+
 /// A Cartesian topology and where it sits in the world, as a value.
 ///
 /// world rank = first + Σ stride·coordinate; where a list of ranks is given (it is owned elsewhere) that is the place
 /// in the list, so a part of a list is a part of the list.
 struct mesh_value {
-  static_vector<axis_value, max_axes> axes = engine::no_items<axis_value, max_axes>;
+  static_vector<engine::axis_value, engine::max_axes> axes = engine::no_items<engine::axis_value, engine::max_axes>;
   int first = 0;
   const int* ranks = nullptr;
 

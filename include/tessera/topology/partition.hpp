@@ -261,7 +261,7 @@ struct partition {
   static constexpr int dimensions = (0 + ... + (detail::is_cover<Entries> ? 1 : 0));
 };
 template <class M, class... Entries>
-inline constexpr kind kind_of<partition<M, Entries...>> = kind::partition;
+inline constexpr kind engine::kind_of<partition<M, Entries...>> = kind::partition;
 
 namespace detail {
 
@@ -292,7 +292,7 @@ struct accepted_partition {
 
 /// Anything that says how a tensor is split, without saying its extents.
 template <class P>
-concept PartitionType = kind_of<P> == kind::partition;
+concept PartitionType = engine::kind_of<P> == kind::partition;
 
 namespace engine {
 

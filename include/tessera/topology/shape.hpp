@@ -25,9 +25,9 @@ struct shape {
   static constexpr int rank = sizeof...(Dims);
 };
 template <index_t N>
-inline constexpr kind kind_of<dim<N>> = kind::extent;
+inline constexpr kind engine::kind_of<dim<N>> = kind::extent;
 template <class... Dims>
-inline constexpr kind kind_of<shape<Dims...>> = kind::shape;
+inline constexpr kind engine::kind_of<shape<Dims...>> = kind::shape;
 
 /// A shape whose extents are all static: `shape_of<64, 784>`.
 template <index_t... N>
@@ -37,11 +37,11 @@ using shape_of = shape<dim<N>...>;
 template <class Tag>
 struct binding {
   static constexpr text tag = engine::short_name_of<Tag>();
-  static constexpr bool accepted = kind_of<Tag> == kind::extent;
+  static constexpr bool accepted = engine::kind_of<Tag> == kind::extent;
   index_t extent = 0;
 };
 template <class Tag>
-inline constexpr kind kind_of<binding<Tag>> = kind::binding;
+inline constexpr kind engine::kind_of<binding<Tag>> = kind::binding;
 
 /// Gives a dynamic extent its value, at least 0.
 template <class Tag>

@@ -12,9 +12,9 @@ namespace tessera {
 template <class Partition = void, class Shape = void, class Element = float>
 class tensor;
 template <class P, class S, class E>
-inline constexpr kind kind_of<tensor<P, S, E>> = kind::tensor;
+inline constexpr kind engine::kind_of<tensor<P, S, E>> = kind::tensor;
 template <>
-inline constexpr kind kind_of<tensor<dyn>> = kind::dynamic_tensor;
+inline constexpr kind engine::kind_of<tensor<dyn>> = kind::dynamic_tensor;
 
 /// Layout and element of a tensor, as a value: what the engine and the static face of layers work on.
 struct tensor_value {
@@ -138,7 +138,7 @@ using refused_like = refused_tensor<typename described<Like>::element_type>;
 
 /// The type names a tensor: partition, shape and element.
 template <class T>
-concept TensorType = kind_of<T> == kind::tensor;
+concept TensorType = engine::kind_of<T> == kind::tensor;
 
 namespace detail {
 

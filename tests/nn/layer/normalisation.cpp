@@ -44,7 +44,7 @@ double distance_of_running(dice& d, const mesh_value& mesh, bool by_sample) {
   const auto run = on_workers(world, [&](const std::shared_ptr<transport>& carrier) {
     const auto team = std::make_shared<team_state>(carrier, mesh);
     const nn::engine::bound_layer bound(team, p);
-    nn::layer_state state;
+    nn::engine::layer_state state;
     for (int i = 0; i < p.parameters(); ++i)
       state.parameters.emplace_back(team, p.parameter(i).name, p.parameter(i), element::float64, tessera::seed{1});
     for (int i = 0; i < p.buffers(); ++i)

@@ -68,7 +68,7 @@ struct failing {
 }  // namespace
 
 template <>
-inline constexpr tessera::kind tessera::kind_of<failing> = tessera::kind::layer;
+inline constexpr tessera::kind tessera::engine::kind_of<failing> = tessera::kind::layer;
 
 TEST_CASE("an observer is told of each layer, forward and backward, and of nothing when it is gone", "[runtime]") {
   const auto run = in_team<watched_grid>([](auto& t) {

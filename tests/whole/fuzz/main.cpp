@@ -175,7 +175,7 @@ int try_orders(const std::string& only, long count, std::uint64_t seed) {
         if (why.empty()) continue;
         ++of_layer;
         std::printf("%s %ld of %s: %s\n  --case 'orders %s'\n", layer.c_str(), i,
-                    tessera::name_of(static_cast<tessera::element>(e)), why.c_str(), text_of(*c).c_str());
+                    tessera::engine::name_of(static_cast<tessera::element>(e)), why.c_str(), text_of(*c).c_str());
         const auto small = shrunk(*c, [&](const auto& s) {
           return legal(s) && kind_of_failure(judged(s, judge_orders)) == kind_of_failure(why);
         });

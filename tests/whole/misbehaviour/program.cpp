@@ -18,11 +18,11 @@ using grid = ts::mesh<line>;
 
 namespace {
 
-ts::layout numbers(ts::axis_placement how, ts::index_t n = 3) {
+ts::layout numbers(ts::engine::axis_placement how, ts::index_t n = 3) {
   ts::layout x;
   x.mesh = grid::value;
   x.placements.push(how);
-  ts::dimension d;
+  ts::engine::dimension d;
   d.extent = n;
   x.dims.push(d);
   return x;

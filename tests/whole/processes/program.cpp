@@ -50,7 +50,7 @@ int sum_for_ever(int argc, char** argv, const ts::launch_options& options, const
 }
 
 /// Serves the store as torchrun's agent does, until nobody writes to it any more.
-int serve(const ts::launch_environment& started) {
+int serve(const ts::engine::launch_environment& started) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(started.port.value());
   options.isServer = true;
@@ -79,7 +79,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const ts::testing::device_machine machine;
-  const ts::launch_environment started = ts::read_environment();
+  const ts::engine::launch_environment started = ts::read_environment();
   if (argv[1] == std::string_view("serves")) return serve(started);
   switch (started.world) {
     case 2: return run<1, 2>(argc, argv);

@@ -11,7 +11,7 @@ namespace {
 std::string entropy(const team_handle& t, const layout& x, const at::Tensor& logits, const at::Tensor& labels,
                     const nn::cross_entropy_options& how = {}) {
   layout y = x;
-  for (axis_placement& r : y.placements)  // the classes are dimension 1, which labels have not
+  for (engine::axis_placement& r : y.placements)  // the classes are dimension 1, which labels have not
     if (r.kind == placement::cut && r.dimension == 1) r = {placement::invariant};
     else if (r.kind == placement::cut && r.dimension > 1) --r.dimension;
   y.dims.resize(0);

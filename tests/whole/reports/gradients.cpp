@@ -24,7 +24,7 @@ TEST_CASE("reports: what all workers hold gets the gradient of what all of them 
                   // an invariant operand joins none that are used otherwise
                   const auto used = [&](const tensor<dyn>& v) {
                     layout y = v.layout();
-                    for (axis_placement& r : y.placements)
+                    for (engine::axis_placement& r : y.placements)
                       if (r.kind == placement::invariant) r = {};
                     return to(y, v);
                   };

@@ -51,10 +51,10 @@ inline std::string text_of(const engine::call_context& a) {
   if (a.name != nullptr) words += a.name;
   if (a.moves != nullptr && a.why != purpose::agreement) {
     const bool named = a.moves->how != verb::several && a.moves->how != verb::nothing;
-    words += fmt::format("{}{} of ", a.name == nullptr ? "" : ": ", named ? name_of(a.moves->how) : "change");
+    words += fmt::format("{}{} of ", a.name == nullptr ? "" : ": ", named ? engine::name_of(a.moves->how) : "change");
     for (const index_t& n : a.moves->extents)
       words += fmt::format("{}{}", &n == a.moves->extents.begin() ? "" : "x", n);
-    words += fmt::format("{}{}", a.moves->extents.empty() ? "" : " ", name_of(a.element));
+    words += fmt::format("{}{}", a.moves->extents.empty() ? "" : " ", engine::name_of(a.element));
   }
   if (a.at.file == nullptr) return words;
   const std::string_view file = a.at.file;

@@ -23,8 +23,6 @@ struct launch_choice {
   std::optional<int> port{};
 };
 
-}  // namespace engine
-
 /// What a launcher says about this process, and where processes meet that have no MPI.
 struct launch_environment {
   engine::launcher by = engine::launcher::none;
@@ -37,6 +35,8 @@ struct launch_environment {
   std::optional<int> port{};  ///< there, where something says it
 };
 
+}  // namespace engine
+
 /// Reads a launcher's variables through `get(name)`, which gives nullptr for one that is not set: a pure function of
 /// these and of what the program says itself. Without a launcher the program runs alone.
 ///
@@ -46,7 +46,7 @@ struct launch_environment {
 /// list; the port is the chosen one, else MASTER_PORT, else 20000 + SLURM's job mod 20000, which differs from job to
 /// job, else unknown. A variable that is no number, or a rank outside of the world, is refused.
 template <class Get>
-launch_environment read_environment(Get&& get, const engine::launch_choice& chosen = {}) {
+engine::launch_environment read_environment(Get&& get, const engine::launch_choice& chosen = {}) {
   const auto text = [&](const char* name) {
     const char* value = name == nullptr ? nullptr : get(name);
     return value == nullptr ? std::string_view() : std::string_view(value);
@@ -83,7 +83,7 @@ launch_environment read_environment(Get&& get, const engine::launch_choice& chos
       {engine::launcher::slurm, in_step ? "SLURM_PROCID" : nullptr, first({"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"}),
        "SLURM_LOCALID", first({"SLURM_STEP_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"}), nullptr},
   };
-  launch_environment e;
+  engine::launch_environment e;
   const char* local_rank = nullptr;
   for (const names& n : known) {
     if (text(n.rank).empty() || text(n.world).empty() || (n.needs != nullptr && text(n.needs).empty())) continue;
@@ -109,7 +109,7 @@ launch_environment read_environment(Get&& get, const engine::launch_choice& chos
   return e;
 }
 
-inline launch_environment read_environment(const engine::launch_choice& chosen = {}) {
+inline engine::launch_environment read_environment(const engine::launch_choice& chosen = {}) {
   return read_environment([](const char* name) { return std::getenv(name); }, chosen);
 }
 

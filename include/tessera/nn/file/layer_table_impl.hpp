@@ -179,7 +179,7 @@ TESSERA_INLINE void layer_table::add_layers() {
   layer("dropout", [](options o) {
     return dropout_layer{o.real("p", 0.5), o.flag("channelwise", false), o.flag("alpha", false)};
   });
-  layer("constant", [](options o) { return constant_layer{o.tensor(), o.initial("values")}; });
+  layer("constant", [](options o) { return engine::constant_layer{o.tensor(), o.initial("values")}; });
   layer("pad", [](options o) { return pad_layer{o.pairs("widths"), o.edges("padding_mode")}; });
   layer("slice", [](options o) {
     return slice_layer{static_cast<int>(o.number("dim")), o.number("start", 0), o.number("end")};

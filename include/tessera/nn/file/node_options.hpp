@@ -89,8 +89,8 @@ class node_options {
     return tells(name, "an element") ? tessera::element::float32 : engine::file::read_element(at(name));
   }
   tessera::element element(const char* name, tessera::element otherwise) const {
-    return tells(name, "an element", fmt::format("`{}`", name_of(otherwise))) || !is_set(name) ? otherwise
-                                                                                               : element(name);
+    return tells(name, "an element", fmt::format("`{}`", engine::name_of(otherwise))) || !is_set(name) ? otherwise
+                                                                                                       : element(name);
   }
   /// What is said of an option that may be left to the layer.
   engine::setting<tessera::element> element_setting(const char* name) const {
@@ -141,11 +141,11 @@ class node_options {
   }
   /// Axes of the mesh, outermost first.
   engine::axis_names axes(const char* name) const {
-    static_vector<text, max_axes> all;
+    static_vector<text, engine::max_axes> all;
     if (tells(name, "a list of axes, outermost first", "the cheapest cut") || !is_set(name))
       return engine::axis_names(all);
     const engine::file::json_cursor given = at(name).list();
-    if (given.size() > max_axes) engine::file::refuse(given, code::too_many, given.size());
+    if (given.size() > engine::max_axes) engine::file::refuse(given, code::too_many, given.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
       const std::string& word = keep_.names.emplace_back(given.item(i).word());
       all.push(text(word.data(), static_cast<int>(word.size())));

@@ -9,18 +9,22 @@
 
 namespace tessera::nn {
 
+namespace engine {
+
 /// The parameters and buffers of a layer on this worker.
 struct layer_state {
   std::vector<parameter> parameters;
   std::vector<buffer> buffers;
 };
 
+}  // namespace engine
+
 /// What a layer's forward is told: its operands and state on this worker, and how it is bound. A layer reads nothing
 /// else.
 struct call {
   const engine::bound_layer& bound;
   const std::vector<at::Tensor>& operands;  ///< this worker's boxes, as they come
-  const layer_state& state;
+  const engine::layer_state& state;
   bool training = true;
   functions::engine::number number = {};  ///< that its function holds
   bool compares_indices = true;           ///< workers tell each other of an index of no row before it is looked up

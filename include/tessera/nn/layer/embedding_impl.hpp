@@ -60,7 +60,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::lookup& layer) {
   if (layer.max_norm.is_set()) tessera::detail::renormalise(c, layer, w, times);
   const at::Tensor y = [&] {
     if (c.bound.is_empty) return tessera::detail::empty_result(c.bound.outputs, {w});
-    const interval mine = box_of(c.state.parameters[0].used(), c.bound.team->rank())[0];
+    const engine::interval mine = box_of(c.state.parameters[0].used(), c.bound.team->rank())[0];
     const index_t padding =
         mine.lo <= layer.padding_row() && layer.padding_row() < mine.hi ? layer.padding_row() - mine.lo : -1;
     const bool all = mine.size() == layer.rows;

@@ -13,6 +13,8 @@ constexpr bool is_maximum(const adaptive_max_pool_description&) { return true; }
 
 namespace tessera::nn {
 
+namespace engine {
+
 /// The maxima of windows and where they lie.
 template <class Values>
 struct values_and_indices {
@@ -26,13 +28,16 @@ struct dynamic_values_and_indices {
   tensor<dyn> indices;
 };
 
+}  // namespace engine
+
 /// A maximum pooling that also says where each maximum lies, of a layer that is a value:
 /// `with_indices(max_pool_layer{.kernel = {2, 2}}, x)`. What does not fit, or is an average, is thrown.
 template <class L>
   requires requires(const engine::bound_layer& b, const L& layer, const at::Tensor& local) {
     engine::forward_pooling(b, layer.description(), local, true);
   }
-dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn>& x, call_site at = call_site::here()) {
+engine::dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn>& x,
+                                                call_site at = call_site::here()) {
   const auto description = layer.description();
   const layer_plan p = layer.plan(tensor_value{x.layout(), x.type()});
   engine::check(
@@ -61,8 +66,8 @@ auto with_indices(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   on::verdict::template refuse<typename on::verdict>();
   using maximum = std::conditional_t<tessera::detail::is_maximum(L::description()), fits, verdicts::not_a_maximum<>>;
   maximum::template refuse<maximum>();
-  const dynamic_values_and_indices y = with_indices(L{}, x.dynamic(), at);
-  using result = values_and_indices<values>;
+  const engine::dynamic_values_and_indices y = with_indices(L{}, x.dynamic(), at);
+  using result = engine::values_and_indices<values>;
   return result{values(y.values), decltype(result::indices)(y.indices)};
 }
 

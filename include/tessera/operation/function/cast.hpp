@@ -17,7 +17,7 @@ struct cast_value : engine::function {
   refusal why;
 
   constexpr signature signature_on(const layout& x) const {
-    return engine::element_by_element(linearity::nonlinear, x);
+    return engine::element_by_element(engine::linearity::nonlinear, x);
   }
   constexpr engine::function_value on(const tensor_value& x) const {
     const refusal lost = engine::is_complex(x.element) && !engine::is_complex(to)
@@ -46,7 +46,7 @@ constexpr auto cast(const X& x) {
 }
 /// The same to an element that only run time knows.
 template <class X>
-  requires(kind_of<X> == kind::dynamic_tensor || engine::DynamicFlow<X>)
+  requires(engine::kind_of<X> == kind::dynamic_tensor || engine::DynamicFlow<X>)
 auto cast(const X& x, element to) {
   functions::cast_value f;
   f.to = to;

@@ -113,7 +113,7 @@ struct concat : engine::function {
     const tessera::detail::end_to_end to = taken(all);
     if (!to.why.ok()) return {{}, to.why};
     signature s;
-    s.kind = linearity::additive;
+    s.kind = engine::linearity::additive;
     s.result = engine::letters_of(x.layout.dims.count);
     static_vector<operand, 4> used = engine::no_items<operand, 4>;
     for (int o = 0; o < all.count; ++o) {

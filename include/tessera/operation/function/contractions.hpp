@@ -17,7 +17,7 @@ struct matmul : engine::function {
       if (each->dims.count < 2)
         return refused(refusal{code::operand_of_other_dimensions, each == &y, 2, each->dims.count});
     const layout* const both[]{&x, &y};
-    signature s = detail::element_by_element(linearity::multilinear, both, 2, 2);
+    signature s = detail::element_by_element(engine::linearity::multilinear, both, 2, 2);
     for (char c : {'x', 'z'}) s.operands[0].push(c);
     for (char c : {'z', 'y'}) s.operands[1].push(c);
     for (char c : {'x', 'y'}) s.result.push(c);
@@ -43,7 +43,7 @@ struct einsum : engine::function {
   template <class... Layouts>
   constexpr signature signature_on(const Layouts&...) const {
     signature s = S;
-    s.kind = linearity::multilinear;
+    s.kind = engine::linearity::multilinear;
     if (!s.special.empty()) s.why = refusal{code::role_does_not_fit, 0};
     return s;
   }

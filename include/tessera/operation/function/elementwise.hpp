@@ -87,29 +87,29 @@ struct of_a_number : function {
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                                     \
-  struct function                                                                                               \
-      : engine::of_one<linearity::kind, engine::takes::elements, engine::gives::result, engine::saved::saves> { \
-    static constexpr const char* name = #function;                                                              \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                                 \
+  struct function : engine::of_one<engine::linearity::kind, engine::takes::elements, engine::gives::result, \
+                                   engine::saved::saves> {                                                  \
+    static constexpr const char* name = #function;                                                          \
   };
 /// A function of one tensor, as a value.
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                                     \
-  struct function                                                                                               \
-      : engine::of_two<linearity::kind, engine::takes::elements, engine::gives::result, engine::saved::saves> { \
-    static constexpr const char* name = #function;                                                              \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                                 \
+  struct function : engine::of_two<engine::linearity::kind, engine::takes::elements, engine::gives::result, \
+                                   engine::saved::saves> {                                                  \
+    static constexpr const char* name = #function;                                                          \
   };
 /// A function of two tensors, as a value.
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed)                                  \
-  template <engine::number_kind Of>                                                                                  \
-  struct function : engine::of_a_number<linearity::kind, engine::takes::elements, engine::gives::result,             \
-                                        engine::saved::saves, Of> {                                                  \
-    static constexpr const char* name = #function;                                                                   \
-    using engine::of_a_number<linearity::kind, engine::takes::elements, engine::gives::result, engine::saved::saves, \
-                              Of>::of_a_number;                                                                      \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed)                              \
+  template <engine::number_kind Of>                                                                              \
+  struct function : engine::of_a_number<engine::linearity::kind, engine::takes::elements, engine::gives::result, \
+                                        engine::saved::saves, Of> {                                              \
+    static constexpr const char* name = #function;                                                               \
+    using engine::of_a_number<engine::linearity::kind, engine::takes::elements, engine::gives::result,           \
+                              engine::saved::saves, Of>::of_a_number;                                            \
   };
 /// A function of a tensor and a number, as a value.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
@@ -163,7 +163,7 @@ TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 struct where : engine::function {
   static constexpr const char* name = "where";
   constexpr signature signature_on(const layout& holds, const layout& x, const layout& y) const {
-    return engine::element_by_element(linearity::nonlinear, holds, x, y);
+    return engine::element_by_element(engine::linearity::nonlinear, holds, x, y);
   }
   constexpr engine::function_value on(const tensor_value& holds, const tensor_value& x, const tensor_value& y) const {
     if (holds.element != element::boolean) return {{}, refusal{code::wrong_element, element::boolean, holds.element}};

@@ -56,15 +56,15 @@ concept HoldsNumber = requires(const F& f) { functions::engine::number(f.n); };
 }  // namespace detail
 
 template <class F, int Operands>
-inline constexpr kind kind_of<detail::function_layer<F, Operands>> = kind::layer;
+inline constexpr kind engine::kind_of<detail::function_layer<F, Operands>> = kind::layer;
 template <class F, int Operands>
-inline constexpr kind kind_of<detail::held_function<F, Operands>> = kind::layer;
+inline constexpr kind engine::kind_of<detail::held_function<F, Operands>> = kind::layer;
 
 namespace functions {
 
 /// The entry point for flows: a node of the program.
-template <class F, FlowType First, FlowType... Rest>
-  requires(kind_of<F> == kind::function && !engine::DynamicFlow<First>)
+template <class F, engine::FlowType First, engine::FlowType... Rest>
+  requires(engine::kind_of<F> == kind::function && !engine::DynamicFlow<First>)
 constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
   if constexpr (tessera::detail::HoldsNumber<F> && (First::verdict::ok && ... && Rest::verdict::ok)) {
     first.in->refuse(f.on(tessera::detail::described<typename First::type>::value,
@@ -81,7 +81,7 @@ constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&
 
 /// The same in a program that is put together while it runs.
 template <class F, engine::DynamicFlow First, engine::DynamicFlow... Rest>
-  requires(kind_of<F> == kind::function)
+  requires(engine::kind_of<F> == kind::function)
 auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
   return first.in->whole([&] {
     constexpr int operands = 1 + sizeof...(Rest);

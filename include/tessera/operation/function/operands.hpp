@@ -6,7 +6,8 @@ namespace tessera {
 
 /// A tensor that workers share, by its type or by its value, or what stands for one while a program is made.
 template <class X>
-concept DistributedTensor = TensorType<X> || kind_of<X> == kind::dynamic_tensor || kind_of<X> == kind::flow;
+concept DistributedTensor =
+    TensorType<X> || engine::kind_of<X> == kind::dynamic_tensor || engine::kind_of<X> == kind::flow;
 
 namespace engine {
 

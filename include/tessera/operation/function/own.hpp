@@ -23,7 +23,7 @@ auto compute(const own<S, Compute>&, const Boxes&... x) {
 }  // namespace functions
 
 /// An operation of one's own on flows: `apply<scaled>([](const at::Tensor& x, const at::Tensor& w) { … }, x, w)`.
-template <const signature& S, class Compute, FlowType First, FlowType... Rest>
+template <const signature& S, class Compute, engine::FlowType First, engine::FlowType... Rest>
 constexpr auto apply(const Compute&, const First& first, const Rest&... rest) {
   using verdict = std::conditional_t<std::is_empty_v<Compute> && std::is_default_constructible_v<Compute>, fits,
                                      verdicts::part_holds_values<>>;

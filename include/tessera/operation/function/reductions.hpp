@@ -59,7 +59,7 @@ constexpr function_value counted(function_value y, const tensor_value& x) {
     static constexpr const char* name = #function_name;                                                                \
     static constexpr engine::saved saves = engine::saved::reads;                                                       \
     constexpr signature signature_on(const layout& x) const {                                                          \
-      return engine::reduced<Dims...>(x, linearity::kind, combine::with);                                              \
+      return engine::reduced<Dims...>(x, engine::linearity::kind, combine::with);                                      \
     }                                                                                                                  \
     constexpr engine::function_value on(const tensor_value& x) const {                                                 \
       return engine::counted(engine::local(signature_on(x.layout), engine::takes::elements, engine::gives::result, x), \

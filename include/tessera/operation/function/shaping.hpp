@@ -91,7 +91,7 @@ struct unsqueeze : engine::function {
   static constexpr engine::saved saves = engine::saved::view;
   constexpr signature signature_on(const layout& x) const {
     const int rank = x.dims.count + static_cast<int>(sizeof...(Dims));
-    const refusal room = rank <= max_dimensions ? refusal{} : refusal{code::too_many, rank};
+    const refusal room = rank <= engine::max_dimensions ? refusal{} : refusal{code::too_many, rank};
     return engine::shaped(x, engine::first_of(room, engine::check_dims<Dims...>(rank)),
                           [rank](signature& s, const engine::letters& own) {
                             for (int d = 0, from = 0; d < rank; ++d) {

@@ -12,7 +12,7 @@ namespace functions {
 /// A verb to a partition, as a layer; `verb::several` is any that leads there.
 template <verb Verb, class Q>
 struct change_to : nn::repartition<Q> {
-  static constexpr const char* name = Verb == verb::several ? "to" : name_of(Verb);
+  static constexpr const char* name = Verb == verb::several ? "to" : engine::name_of(Verb);
   static constexpr layer_plan plan(const tensor_value& x) {
     if constexpr (!PartitionType<Q>)
       return engine::refused_layer(tessera::detail::check_kinds<kind::call, kind::partition, Q>());
@@ -23,7 +23,7 @@ struct change_to : nn::repartition<Q> {
 };
 
 /// The entry point for flows: a node of the program.
-template <verb Verb, class Q, FlowType F>
+template <verb Verb, class Q, engine::FlowType F>
 constexpr auto lead(const change_to<Verb, Q>&, const F& x, call_site) {
   const auto y = tessera::detail::passed_on<change_to<Verb, Q>>(x);
   using verdict = typename decltype(y)::verdict;

@@ -42,14 +42,14 @@ namespace nn {
 /// The dimensions behind the first two pooled to so many elements each, y the mean of [⌊y·n/m⌋, ⌈(y + 1)·n/m⌉):
 /// `adaptive_avg_pool<4, 4>`.
 template <index_t... Extents>
-struct adaptive_avg_pool : described_layer<adaptive_avg_pool<Extents...>> {
+struct adaptive_avg_pool : engine::described_layer<adaptive_avg_pool<Extents...>> {
   static constexpr const char* name = "adaptive_avg_pool";
   static constexpr engine::upsampling description() { return tessera::detail::covering({Extents...}); }
 };
 
 /// The same of maxima; `with_indices` says where they lie.
 template <index_t... Extents>
-struct adaptive_max_pool : described_layer<adaptive_max_pool<Extents...>> {
+struct adaptive_max_pool : engine::described_layer<adaptive_max_pool<Extents...>> {
   static constexpr const char* name = "adaptive_max_pool";
   static constexpr engine::adaptive_max_pool_description description() {
     return {tessera::detail::covering({Extents...})};
@@ -77,8 +77,8 @@ struct adaptive_max_pool_layer {
 }  // namespace nn
 
 template <index_t... Extents>
-inline constexpr kind kind_of<nn::adaptive_avg_pool<Extents...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::adaptive_avg_pool<Extents...>> = kind::layer;
 template <index_t... Extents>
-inline constexpr kind kind_of<nn::adaptive_max_pool<Extents...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::adaptive_max_pool<Extents...>> = kind::layer;
 
 }  // namespace tessera

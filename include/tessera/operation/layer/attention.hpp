@@ -84,7 +84,7 @@ namespace nn {
 ///
 /// Options: `causal`.
 template <class... Options>
-struct attention : described_layer<attention<Options...>> {
+struct attention : engine::described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
   static constexpr engine::option_kinds takes{engine::option_kind::causal};
   static constexpr engine::attention_description description() {
@@ -100,6 +100,6 @@ struct attention : described_layer<attention<Options...>> {
 }  // namespace nn
 
 template <class... Options>
-inline constexpr kind kind_of<nn::attention<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::attention<Options...>> = kind::layer;
 
 }  // namespace tessera

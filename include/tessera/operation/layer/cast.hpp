@@ -31,7 +31,7 @@ namespace nn {
 /// x rounded to an element, its gradient to that of x: `cast<bfloat16>`. What follows computes in it;
 /// `weights_as<float>` says that a layer's weights are stored wider.
 template <class Element = void>
-struct cast : described_layer<cast<Element>> {
+struct cast : engine::described_layer<cast<Element>> {
   static constexpr const char* name = "cast";
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
   static constexpr engine::cast_description description() {
@@ -42,6 +42,6 @@ struct cast : described_layer<cast<Element>> {
 }  // namespace nn
 
 template <class Element>
-inline constexpr kind kind_of<nn::cast<Element>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::cast<Element>> = kind::layer;
 
 }  // namespace tessera

@@ -13,11 +13,11 @@ struct channelwise {};
 struct alpha {};
 
 template <index_t Numerator, index_t Denominator>
-inline constexpr kind kind_of<probability<Numerator, Denominator>> = kind::option;
+inline constexpr kind engine::kind_of<probability<Numerator, Denominator>> = kind::option;
 template <>
-inline constexpr kind kind_of<channelwise> = kind::option;
+inline constexpr kind engine::kind_of<channelwise> = kind::option;
 template <>
-inline constexpr kind kind_of<alpha> = kind::option;
+inline constexpr kind engine::kind_of<alpha> = kind::option;
 
 namespace detail {
 
@@ -57,7 +57,7 @@ struct dropout_layer {
 ///
 /// Options: `probability<n, d>` (1/2), `channelwise`, `alpha`.
 template <class... Options>
-struct dropout : described_layer<dropout<Options...>> {
+struct dropout : engine::described_layer<dropout<Options...>> {
   static constexpr const char* name = "dropout";
   static constexpr engine::option_kinds takes{engine::option_kind::probability, engine::option_kind::channelwise,
                                               engine::option_kind::alpha};
@@ -73,6 +73,6 @@ struct dropout : described_layer<dropout<Options...>> {
 }  // namespace nn
 
 template <class... Options>
-inline constexpr kind kind_of<nn::dropout<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::dropout<Options...>> = kind::layer;
 
 }  // namespace tessera

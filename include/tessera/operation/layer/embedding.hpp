@@ -142,15 +142,15 @@ struct frozen {};
 struct sparse {};
 
 template <index_t Numerator, index_t Denominator>
-inline constexpr kind kind_of<max_norm<Numerator, Denominator>> = kind::option;
+inline constexpr kind engine::kind_of<max_norm<Numerator, Denominator>> = kind::option;
 template <index_t Numerator, index_t Denominator>
-inline constexpr kind kind_of<norm_type<Numerator, Denominator>> = kind::option;
+inline constexpr kind engine::kind_of<norm_type<Numerator, Denominator>> = kind::option;
 template <>
-inline constexpr kind kind_of<scale_grad_by_freq> = kind::option;
+inline constexpr kind engine::kind_of<scale_grad_by_freq> = kind::option;
 template <>
-inline constexpr kind kind_of<frozen> = kind::option;
+inline constexpr kind engine::kind_of<frozen> = kind::option;
 template <>
-inline constexpr kind kind_of<sparse> = kind::option;
+inline constexpr kind engine::kind_of<sparse> = kind::option;
 
 namespace detail {
 
@@ -188,7 +188,7 @@ namespace nn {
 /// Options: `cut_out<axes…>` cuts the features, `cut_in<axes…>` the rows, `output_as<partition>`, `weights_as<element>`
 /// (float unless said), `padding_idx<index>`, `max_norm<n, d>` with `norm_type<n, d>`, `scale_grad_by_freq`, `frozen`.
 template <index_t Rows, index_t Features, class... Options>
-struct embedding : described_layer<embedding<Rows, Features, Options...>>,
+struct embedding : engine::described_layer<embedding<Rows, Features, Options...>>,
                    tessera::detail::mesh_of_options<Options...> {
   static constexpr const char* name = "embedding";
   static constexpr engine::option_kinds takes{engine::option_kind::cut_out,     engine::option_kind::cut_in,
@@ -215,6 +215,6 @@ struct embedding : described_layer<embedding<Rows, Features, Options...>>,
 }  // namespace nn
 
 template <index_t Rows, index_t Features, class... Options>
-inline constexpr kind kind_of<nn::embedding<Rows, Features, Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::embedding<Rows, Features, Options...>> = kind::layer;
 
 }  // namespace tessera

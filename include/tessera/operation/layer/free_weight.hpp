@@ -90,8 +90,8 @@ struct constant : layer<constant<T, Begins>>, tessera::detail::mesh_of_tensor<T>
 }  // namespace nn
 
 template <class T, class Begins>
-inline constexpr kind kind_of<nn::weight<T, Begins>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::weight<T, Begins>> = kind::layer;
 template <class T, class Begins>
-inline constexpr kind kind_of<nn::constant<T, Begins>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::constant<T, Begins>> = kind::layer;
 
 }  // namespace tessera

@@ -117,7 +117,7 @@ namespace nn {
 template <class... Layers>
 struct fused_halo {
   static constexpr bool sees_to_its_scope = true;
-  template <FlowType F>
+  template <engine::FlowType F>
   constexpr auto operator()(const F& x) const {
     return tessera::detail::parts_from<0, tessera::detail::shared_halo<Layers...>, Layers...>::call(x);
   }

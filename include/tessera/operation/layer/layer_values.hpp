@@ -125,6 +125,8 @@ struct repartition_layer {
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_repartition(x.layout, to); }
 };
 
+namespace engine {
+
 /// `weight` as a value.
 struct weight_layer {
   static constexpr const char* name = "weight";
@@ -144,6 +146,8 @@ struct constant_layer {
   constexpr engine::free_buffer description() const { return {}; }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::plan_free_buffer(x, is, initial); }
 };
+
+}  // namespace engine
 
 /// `embedding` as a value: `embedding_layer{.rows = 100, .features = 16}`.
 struct embedding_layer {

@@ -10,7 +10,7 @@ namespace tessera {
 /// results lie on another mesh than its first operand names that `mesh_type`. What it computes on a worker is its
 /// `forward(call)`, or that of the family whose value `description()` is (docs/adding-operations.md).
 template <class L>
-concept Layer = kind_of<L> == kind::layer;
+concept Layer = engine::kind_of<L> == kind::layer;
 
 namespace nn {
 
@@ -19,7 +19,7 @@ namespace nn {
 /// Options: `cut_out<axes…>`, `cut_in<axes…>` (the weight's cut; the cheapest unless said), `output_as<partition>`,
 /// `no_bias`, `weights_as<element>`, `round_terms`.
 template <index_t Out, class... Options>
-struct linear : described_layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
+struct linear : engine::described_layer<linear<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "linear";
   static constexpr engine::option_kinds takes{engine::option_kind::cut_out, engine::option_kind::cut_in,
                                               engine::option_kind::output,  engine::option_kind::bias,
@@ -37,7 +37,7 @@ struct linear : described_layer<linear<Out, Options...>>, detail::mesh_of_option
 ///
 /// Options: those of `linear`.
 template <index_t Experts, index_t Out, class... Options>
-struct experts : described_layer<experts<Experts, Out, Options...>>, detail::mesh_of_options<Options...> {
+struct experts : engine::described_layer<experts<Experts, Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "experts";
   static constexpr engine::option_kinds takes = linear<Out>::takes;
   static constexpr engine::contraction description() {
@@ -53,7 +53,7 @@ struct experts : described_layer<experts<Experts, Out, Options...>>, detail::mes
 /// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `padding_same`, `padding_valid`,
 /// `padding_mode`, `dilation`, `groups` and those of `linear`.
 template <index_t Out, class... Options>
-struct conv : described_layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> {
+struct conv : engine::described_layer<conv<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv";
   static constexpr engine::option_kinds takes{
       engine::option_kind::kernel,       engine::option_kind::stride,       engine::option_kind::padding,
@@ -70,7 +70,7 @@ struct conv : described_layer<conv<Out, Options...>>, detail::mesh_of_options<Op
 /// Options in any order: `kernel<…>`, `stride`, `padding`, `padding_at`, `output_padding` or `output_size`, `dilation`,
 /// `groups` and those of `linear`.
 template <index_t Out, class... Options>
-struct conv_transpose : described_layer<conv_transpose<Out, Options...>>, detail::mesh_of_options<Options...> {
+struct conv_transpose : engine::described_layer<conv_transpose<Out, Options...>>, detail::mesh_of_options<Options...> {
   static constexpr const char* name = "conv_transpose";
   static constexpr engine::option_kinds takes{
       engine::option_kind::kernel,         engine::option_kind::stride,   engine::option_kind::padding,
@@ -88,7 +88,7 @@ struct conv_transpose : described_layer<conv_transpose<Out, Options...>>, detail
 ///
 /// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`, `ceil_mode`.
 template <class... Options>
-struct max_pool : described_layer<max_pool<Options...>> {
+struct max_pool : engine::described_layer<max_pool<Options...>> {
   static constexpr const char* name = "max_pool";
   static constexpr engine::option_kinds takes{engine::option_kind::kernel, engine::option_kind::stride,
                                               engine::option_kind::padding, engine::option_kind::dilation,
@@ -102,7 +102,7 @@ struct max_pool : described_layer<max_pool<Options...>> {
 ///
 /// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`, `ceil_mode`, `exclude_padding`, `divisor<d>`.
 template <class... Options>
-struct avg_pool : described_layer<avg_pool<Options...>> {
+struct avg_pool : engine::described_layer<avg_pool<Options...>> {
   static constexpr const char* name = "avg_pool";
   static constexpr engine::option_kinds takes{engine::option_kind::kernel,    engine::option_kind::stride,
                                               engine::option_kind::padding,   engine::option_kind::dilation,
@@ -114,7 +114,7 @@ struct avg_pool : described_layer<avg_pool<Options...>> {
 };
 
 /// The mean over all dimensions behind the first two, of one element each then: where they are cut only sums move.
-struct global_avg_pool : described_layer<global_avg_pool> {
+struct global_avg_pool : engine::described_layer<global_avg_pool> {
   static constexpr const char* name = "global_avg_pool";
   static constexpr engine::global_avg_pool_description description() { return {}; }
 };
@@ -125,7 +125,7 @@ struct global_avg_pool : described_layer<global_avg_pool> {
 /// Options: `factor<…>` (with `divisor<d>` each of them over d) or `size<…>`, one each of 1 to 3 dimensions;
 /// `mode<interpolation::…>` (nearest), `align_corners`.
 template <class... Options>
-struct upsample : described_layer<upsample<Options...>> {
+struct upsample : engine::described_layer<upsample<Options...>> {
   static constexpr const char* name = "upsample";
   static constexpr engine::option_kinds all{engine::option_kind::factor, engine::option_kind::divisor,
                                             engine::option_kind::interpolation, engine::option_kind::corners,
@@ -157,7 +157,7 @@ struct pad {
   }
 };
 template <index_t... Widths, class... Options>
-struct pad<padding_at<Widths...>, Options...> : described_layer<pad<padding_at<Widths...>, Options...>> {
+struct pad<padding_at<Widths...>, Options...> : engine::described_layer<pad<padding_at<Widths...>, Options...>> {
   static constexpr const char* name = "pad";
   static constexpr engine::option_kinds takes{engine::option_kind::padding_mode};
   static constexpr detail::layer_options options() {
@@ -179,19 +179,19 @@ struct pad<padding_at<Widths...>, Options...> : described_layer<pad<padding_at<W
 
 /// The elements [Begin, End) of one dimension; an End below 0 counts from the far end.
 template <int Dimension, index_t Begin, index_t End>
-struct slice : described_layer<slice<Dimension, Begin, End>> {
+struct slice : engine::described_layer<slice<Dimension, Begin, End>> {
   static constexpr const char* name = "slice";
   static constexpr engine::slice_description description() { return {Dimension, Begin, End}; }
 };
 
 /// max(x, 0).
-struct relu : described_layer<relu> {
+struct relu : engine::described_layer<relu> {
   static constexpr const char* name = "relu";
   static constexpr engine::relu_description description() { return {}; }
 };
 
 /// Joins all dimensions behind the first: [n, c, h, w] → [n, c·h·w]; a cut of c becomes a cut in grains of h·w.
-struct flatten : described_layer<flatten> {
+struct flatten : engine::described_layer<flatten> {
   static constexpr const char* name = "flatten";
   static constexpr engine::flatten_description description() { return {}; }
 };
@@ -215,18 +215,18 @@ struct repartition : layer<repartition<Partition>>, detail::mesh_of_options<outp
 }  // namespace nn
 
 template <index_t Out, class... Options>
-inline constexpr kind kind_of<nn::linear<Out, Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::linear<Out, Options...>> = kind::layer;
 template <index_t Experts, index_t Out, class... Options>
-inline constexpr kind kind_of<nn::experts<Experts, Out, Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::experts<Experts, Out, Options...>> = kind::layer;
 template <index_t Out, class... Options>
-inline constexpr kind kind_of<nn::conv<Out, Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::conv<Out, Options...>> = kind::layer;
 template <index_t Out, class... Options>
-inline constexpr kind kind_of<nn::conv_transpose<Out, Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::conv_transpose<Out, Options...>> = kind::layer;
 template <class... Options>
-inline constexpr kind kind_of<nn::max_pool<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::max_pool<Options...>> = kind::layer;
 template <class... Options>
-inline constexpr kind kind_of<nn::avg_pool<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::avg_pool<Options...>> = kind::layer;
 template <class... Options>
-inline constexpr kind kind_of<nn::upsample<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::upsample<Options...>> = kind::layer;
 
 }  // namespace tessera

@@ -26,21 +26,21 @@ template <int Count>
 struct over_last {};
 
 template <index_t Numerator, index_t Denominator>
-inline constexpr kind kind_of<eps<Numerator, Denominator>> = kind::option;
+inline constexpr kind engine::kind_of<eps<Numerator, Denominator>> = kind::option;
 template <index_t Numerator, index_t Denominator>
-inline constexpr kind kind_of<momentum<Numerator, Denominator>> = kind::option;
+inline constexpr kind engine::kind_of<momentum<Numerator, Denominator>> = kind::option;
 template <>
-inline constexpr kind kind_of<cumulative> = kind::option;
+inline constexpr kind engine::kind_of<cumulative> = kind::option;
 template <>
-inline constexpr kind kind_of<no_affine> = kind::option;
+inline constexpr kind engine::kind_of<no_affine> = kind::option;
 template <>
-inline constexpr kind kind_of<affine> = kind::option;
+inline constexpr kind engine::kind_of<affine> = kind::option;
 template <>
-inline constexpr kind kind_of<no_tracking> = kind::option;
+inline constexpr kind engine::kind_of<no_tracking> = kind::option;
 template <>
-inline constexpr kind kind_of<tracking> = kind::option;
+inline constexpr kind engine::kind_of<tracking> = kind::option;
 template <int Count>
-inline constexpr kind kind_of<over_last<Count>> = kind::option;
+inline constexpr kind engine::kind_of<over_last<Count>> = kind::option;
 
 namespace detail {
 
@@ -108,7 +108,7 @@ namespace nn {
 ///
 /// Options: `eps` (1e-5), `momentum` (0.1) or `cumulative`, `no_affine`, `no_tracking`.
 template <class... Options>
-struct batch_norm : described_layer<batch_norm<Options...>> {
+struct batch_norm : engine::described_layer<batch_norm<Options...>> {
   static constexpr const char* name = "batch_norm";
   static constexpr engine::option_kinds takes{engine::option_kind::eps, engine::option_kind::momentum,
                                               engine::option_kind::affine, engine::option_kind::tracking};
@@ -122,7 +122,7 @@ struct batch_norm : described_layer<batch_norm<Options...>> {
 ///
 /// Options: `eps` (1e-5), `no_affine`.
 template <index_t Groups, class... Options>
-struct group_norm : described_layer<group_norm<Groups, Options...>> {
+struct group_norm : engine::described_layer<group_norm<Groups, Options...>> {
   static constexpr const char* name = "group_norm";
   static constexpr engine::option_kinds takes{engine::option_kind::eps, engine::option_kind::affine};
   static constexpr engine::normalisation description() {
@@ -135,7 +135,7 @@ struct group_norm : described_layer<group_norm<Groups, Options...>> {
 ///
 /// Options: `eps` (1e-5), `affine`, `tracking`, `momentum` (0.1) or `cumulative`.
 template <class... Options>
-struct instance_norm : described_layer<instance_norm<Options...>> {
+struct instance_norm : engine::described_layer<instance_norm<Options...>> {
   static constexpr const char* name = "instance_norm";
   static constexpr engine::option_kinds takes{engine::option_kind::eps, engine::option_kind::momentum,
                                               engine::option_kind::affine, engine::option_kind::tracking};
@@ -148,7 +148,7 @@ struct instance_norm : described_layer<instance_norm<Options...>> {
 ///
 /// Options: `over_last<k>` (1), `eps` (1e-5), `no_affine`, `no_bias`.
 template <class... Options>
-struct layer_norm : described_layer<layer_norm<Options...>> {
+struct layer_norm : engine::described_layer<layer_norm<Options...>> {
   static constexpr const char* name = "layer_norm";
   static constexpr engine::option_kinds takes{engine::option_kind::over_last, engine::option_kind::eps,
                                               engine::option_kind::affine, engine::option_kind::bias};
@@ -161,7 +161,7 @@ struct layer_norm : described_layer<layer_norm<Options...>> {
 ///
 /// Options: `over_last<k>` (1), `eps` (the element's own), `no_affine`.
 template <class... Options>
-struct rms_norm : described_layer<rms_norm<Options...>> {
+struct rms_norm : engine::described_layer<rms_norm<Options...>> {
   static constexpr const char* name = "rms_norm";
   static constexpr engine::option_kinds takes{engine::option_kind::over_last, engine::option_kind::eps,
                                               engine::option_kind::affine};
@@ -173,14 +173,14 @@ struct rms_norm : described_layer<rms_norm<Options...>> {
 }  // namespace nn
 
 template <class... Options>
-inline constexpr kind kind_of<nn::batch_norm<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::batch_norm<Options...>> = kind::layer;
 template <index_t Groups, class... Options>
-inline constexpr kind kind_of<nn::group_norm<Groups, Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::group_norm<Groups, Options...>> = kind::layer;
 template <class... Options>
-inline constexpr kind kind_of<nn::instance_norm<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::instance_norm<Options...>> = kind::layer;
 template <class... Options>
-inline constexpr kind kind_of<nn::layer_norm<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::layer_norm<Options...>> = kind::layer;
 template <class... Options>
-inline constexpr kind kind_of<nn::rms_norm<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::rms_norm<Options...>> = kind::layer;
 
 }  // namespace tessera

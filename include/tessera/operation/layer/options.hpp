@@ -87,58 +87,58 @@ struct padding_idx {};
 struct causal {};
 
 template <index_t... Given>
-inline constexpr kind kind_of<kernel<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<kernel<Given...>> = kind::option;
 template <index_t... Given>
-inline constexpr kind kind_of<stride<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<stride<Given...>> = kind::option;
 template <index_t... Given>
-inline constexpr kind kind_of<padding<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<padding<Given...>> = kind::option;
 template <index_t... Given>
-inline constexpr kind kind_of<padding_at<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<padding_at<Given...>> = kind::option;
 template <>
-inline constexpr kind kind_of<padding_same> = kind::option;
+inline constexpr kind engine::kind_of<padding_same> = kind::option;
 template <>
-inline constexpr kind kind_of<padding_valid> = kind::option;
+inline constexpr kind engine::kind_of<padding_valid> = kind::option;
 template <index_t... Given>
-inline constexpr kind kind_of<output_padding<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<output_padding<Given...>> = kind::option;
 template <index_t... Given>
-inline constexpr kind kind_of<output_size<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<output_size<Given...>> = kind::option;
 template <index_t... Given>
-inline constexpr kind kind_of<dilation<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<dilation<Given...>> = kind::option;
 template <boundary... Given>
-inline constexpr kind kind_of<padding_mode<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<padding_mode<Given...>> = kind::option;
 template <index_t Given>
-inline constexpr kind kind_of<groups<Given>> = kind::option;
+inline constexpr kind engine::kind_of<groups<Given>> = kind::option;
 template <index_t... Given>
-inline constexpr kind kind_of<factor<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<factor<Given...>> = kind::option;
 template <index_t... Given>
-inline constexpr kind kind_of<size<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<size<Given...>> = kind::option;
 template <interpolation Given>
-inline constexpr kind kind_of<mode<Given>> = kind::option;
+inline constexpr kind engine::kind_of<mode<Given>> = kind::option;
 template <>
-inline constexpr kind kind_of<align_corners> = kind::option;
+inline constexpr kind engine::kind_of<align_corners> = kind::option;
 template <>
-inline constexpr kind kind_of<antialias> = kind::option;
+inline constexpr kind engine::kind_of<antialias> = kind::option;
 template <index_t Given>
-inline constexpr kind kind_of<divisor<Given>> = kind::option;
+inline constexpr kind engine::kind_of<divisor<Given>> = kind::option;
 template <class... Given>
-inline constexpr kind kind_of<cut_out<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<cut_out<Given...>> = kind::option;
 template <class... Given>
-inline constexpr kind kind_of<cut_in<Given...>> = kind::option;
+inline constexpr kind engine::kind_of<cut_in<Given...>> = kind::option;
 template <class Given>
-inline constexpr kind kind_of<output_as<Given>> = kind::option;
+inline constexpr kind engine::kind_of<output_as<Given>> = kind::option;
 template <class Given>
-inline constexpr kind kind_of<weights_as<Given>> = kind::option;
+inline constexpr kind engine::kind_of<weights_as<Given>> = kind::option;
 template <>
-inline constexpr kind kind_of<ceil_mode> = kind::option;
+inline constexpr kind engine::kind_of<ceil_mode> = kind::option;
 template <>
-inline constexpr kind kind_of<exclude_padding> = kind::option;
+inline constexpr kind engine::kind_of<exclude_padding> = kind::option;
 template <>
-inline constexpr kind kind_of<causal> = kind::option;
+inline constexpr kind engine::kind_of<causal> = kind::option;
 template <index_t Given>
-inline constexpr kind kind_of<padding_idx<Given>> = kind::option;
+inline constexpr kind engine::kind_of<padding_idx<Given>> = kind::option;
 template <>
-inline constexpr kind kind_of<no_bias> = kind::option;
+inline constexpr kind engine::kind_of<no_bias> = kind::option;
 template <>
-inline constexpr kind kind_of<round_terms> = kind::option;
+inline constexpr kind engine::kind_of<round_terms> = kind::option;
 
 }  // namespace tessera

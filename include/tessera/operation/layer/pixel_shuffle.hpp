@@ -58,14 +58,14 @@ namespace nn {
 /// [n, c·r², h, w] → [n, c, h·r, w·r], y[n, c, h·r + i, w·r + j] = x[n, (c·r + i)·r + j, h, w] (Shi et al. 2016);
 /// likewise of one and of three dimensions of space, with r and r³.
 template <index_t Factor>
-struct pixel_shuffle : described_layer<pixel_shuffle<Factor>> {
+struct pixel_shuffle : engine::described_layer<pixel_shuffle<Factor>> {
   static constexpr const char* name = "pixel_shuffle";
   static constexpr engine::pixel_shuffle_description description() { return {Factor}; }
 };
 
 /// Its inverse, [n, c, h·r, w·r] → [n, c·r², h, w].
 template <index_t Factor>
-struct pixel_unshuffle : described_layer<pixel_unshuffle<Factor>> {
+struct pixel_unshuffle : engine::described_layer<pixel_unshuffle<Factor>> {
   static constexpr const char* name = "pixel_unshuffle";
   static constexpr engine::pixel_shuffle_description description() { return {Factor, true}; }
 };
@@ -91,8 +91,8 @@ struct pixel_unshuffle_layer {
 }  // namespace nn
 
 template <index_t Factor>
-inline constexpr kind kind_of<nn::pixel_shuffle<Factor>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::pixel_shuffle<Factor>> = kind::layer;
 template <index_t Factor>
-inline constexpr kind kind_of<nn::pixel_unshuffle<Factor>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::pixel_unshuffle<Factor>> = kind::layer;
 
 }  // namespace tessera

@@ -54,7 +54,7 @@ struct prelu_layer {
 /// max(x, 0) + w·min(x, 0), with one slope w that is learned, from 1/4, or `channelwise` one of each channel (He et al.
 /// 2015).
 template <class... Options>
-struct prelu : described_layer<prelu<Options...>> {
+struct prelu : engine::described_layer<prelu<Options...>> {
   static constexpr const char* name = "prelu";
   static constexpr engine::option_kinds takes{engine::option_kind::channelwise};
   static constexpr engine::prelu_description description() {
@@ -66,6 +66,6 @@ struct prelu : described_layer<prelu<Options...>> {
 }  // namespace nn
 
 template <class... Options>
-inline constexpr kind kind_of<nn::prelu<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::prelu<Options...>> = kind::layer;
 
 }  // namespace tessera

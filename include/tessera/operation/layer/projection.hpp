@@ -203,7 +203,7 @@ namespace nn {
 ///
 /// Options: `cut_out<axes…>` cuts the heads, `no_bias`, `weights_as<element>`.
 template <index_t Heads, index_t KeyHeads, index_t Features, class... Options>
-struct heads : described_layer<heads<Heads, KeyHeads, Features, Options...>> {
+struct heads : engine::described_layer<heads<Heads, KeyHeads, Features, Options...>> {
   static constexpr const char* name = "heads";
   static constexpr int results = 3;
   static constexpr engine::option_kinds takes{engine::option_kind::cut_out, engine::option_kind::bias,
@@ -218,7 +218,7 @@ struct heads : described_layer<heads<Heads, KeyHeads, Features, Options...>> {
 ///
 /// Options: `cut_out<axes…>`, `no_bias`, `weights_as<element>`.
 template <index_t Out, class... Options>
-struct gated : described_layer<gated<Out, Options...>> {
+struct gated : engine::described_layer<gated<Out, Options...>> {
   static constexpr const char* name = "gated";
   static constexpr int results = 2;
   static constexpr engine::option_kinds takes{engine::option_kind::cut_out, engine::option_kind::bias,
@@ -233,7 +233,7 @@ struct gated : described_layer<gated<Out, Options...>> {
 ///
 /// Options: those of `gated`.
 template <index_t Experts, index_t Out, class... Options>
-struct gated_experts : described_layer<gated_experts<Experts, Out, Options...>> {
+struct gated_experts : engine::described_layer<gated_experts<Experts, Out, Options...>> {
   static constexpr const char* name = "gated_experts";
   static constexpr int results = 2;
   static constexpr engine::option_kinds takes = gated<Out>::takes;
@@ -245,10 +245,10 @@ struct gated_experts : described_layer<gated_experts<Experts, Out, Options...>> 
 }  // namespace nn
 
 template <index_t Heads, index_t KeyHeads, index_t Features, class... Options>
-inline constexpr kind kind_of<nn::heads<Heads, KeyHeads, Features, Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::heads<Heads, KeyHeads, Features, Options...>> = kind::layer;
 template <index_t Out, class... Options>
-inline constexpr kind kind_of<nn::gated<Out, Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::gated<Out, Options...>> = kind::layer;
 template <index_t Experts, index_t Out, class... Options>
-inline constexpr kind kind_of<nn::gated_experts<Experts, Out, Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::gated_experts<Experts, Out, Options...>> = kind::layer;
 
 }  // namespace tessera

@@ -12,9 +12,9 @@ template <index_t Numerator, index_t Denominator>
 struct upper {};
 
 template <index_t Numerator, index_t Denominator>
-inline constexpr kind kind_of<lower<Numerator, Denominator>> = kind::option;
+inline constexpr kind engine::kind_of<lower<Numerator, Denominator>> = kind::option;
 template <index_t Numerator, index_t Denominator>
-inline constexpr kind kind_of<upper<Numerator, Denominator>> = kind::option;
+inline constexpr kind engine::kind_of<upper<Numerator, Denominator>> = kind::option;
 
 namespace detail {
 
@@ -46,7 +46,7 @@ struct rrelu_layer {
 ///
 /// Options: `lower<n, d>` (1/8), `upper<n, d>` (1/3).
 template <class... Options>
-struct rrelu : described_layer<rrelu<Options...>> {
+struct rrelu : engine::described_layer<rrelu<Options...>> {
   static constexpr const char* name = "rrelu";
   static constexpr engine::option_kinds takes{engine::option_kind::lower, engine::option_kind::upper};
   static constexpr engine::rrelu_description description() {
@@ -58,6 +58,6 @@ struct rrelu : described_layer<rrelu<Options...>> {
 }  // namespace nn
 
 template <class... Options>
-inline constexpr kind kind_of<nn::rrelu<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::rrelu<Options...>> = kind::layer;
 
 }  // namespace tessera

@@ -132,7 +132,7 @@ namespace nn {
 ///
 /// Options: `kernel<…>`, `stride`, `padding`, `padding_at`, `dilation`.
 template <class... Options>
-struct unfold : described_layer<unfold<Options...>> {
+struct unfold : engine::described_layer<unfold<Options...>> {
   static constexpr const char* name = "unfold";
   static constexpr engine::option_kinds takes{engine::option_kind::kernel, engine::option_kind::stride,
                                               engine::option_kind::padding, engine::option_kind::dilation};
@@ -147,7 +147,7 @@ struct unfold : described_layer<unfold<Options...>> {
 ///
 /// Options: those of `unfold`, and `output_size` or `output_padding`.
 template <class... Options>
-struct fold : described_layer<fold<Options...>> {
+struct fold : engine::described_layer<fold<Options...>> {
   static constexpr const char* name = "fold";
   static constexpr engine::option_kinds takes{engine::option_kind::kernel, engine::option_kind::stride,
                                               engine::option_kind::padding, engine::option_kind::dilation,
@@ -192,8 +192,8 @@ struct fold_layer {
 }  // namespace nn
 
 template <class... Options>
-inline constexpr kind kind_of<nn::unfold<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::unfold<Options...>> = kind::layer;
 template <class... Options>
-inline constexpr kind kind_of<nn::fold<Options...>> = kind::layer;
+inline constexpr kind engine::kind_of<nn::fold<Options...>> = kind::layer;
 
 }  // namespace tessera

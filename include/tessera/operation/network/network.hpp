@@ -157,9 +157,9 @@ using sequential_type =
                                 typename detail::given_by_chain<detail::plans, In, Layers...>::type, In>::type;
 
 template <class Module, class... In>
-inline constexpr kind kind_of<engine::network_of<Module, In...>> = kind::network;
+inline constexpr kind engine::kind_of<engine::network_of<Module, In...>> = kind::network;
 template <class Verdict, class In>
-inline constexpr kind kind_of<refused_network<Verdict, In>> = kind::network;
+inline constexpr kind engine::kind_of<refused_network<Verdict, In>> = kind::network;
 
 namespace detail {
 
@@ -231,7 +231,7 @@ struct constant_traffic {
 
 /// Bytes that a network moves for given values of its dynamic extents: `traffic<net>(bind<batch>(64)).forward`.
 template <class Network, class... Bindings>
-constexpr traffic_value traffic(const Bindings&... bindings) {
+constexpr engine::traffic_value traffic(const Bindings&... bindings) {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
   given::template refuse<given>();
   if constexpr (given::ok) {
@@ -243,7 +243,8 @@ constexpr traffic_value traffic(const Bindings&... bindings) {
         counted::template refuse<counted>();
         return detail::constant_traffic<Network>::of;
       } else if constexpr (known::ok) {
-        const traffic_value t = detail::program_traffic<Network::program>::under(detail::extents_bound(bindings...));
+        const engine::traffic_value t =
+            detail::program_traffic<Network::program>::under(detail::extents_bound(bindings...));
         if (!engine::check(t).ok())
           engine::stop(engine::check(t));  // [tessera.cost.overflow] more elements or bytes move than can be counted
         return t;
@@ -256,7 +257,7 @@ constexpr traffic_value traffic(const Bindings&... bindings) {
 /// The same where these values are constants: `traffic<net, bind<batch>(64)>()`. Each layer's is counted by itself, so
 /// a budget may be set to a network of any length.
 template <class Network, auto First, auto... Bindings>
-constexpr traffic_value traffic() {
+constexpr engine::traffic_value traffic() {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
   given::template refuse<given>();
   if constexpr (given::ok) {

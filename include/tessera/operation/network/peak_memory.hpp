@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// The memory of a network on one worker, in bytes: each tensor counts as on the worker that has most of it.
 ///
 /// `forward` and `training` are what lives at once of activations: the inputs and outputs, which the caller holds, the
@@ -27,8 +29,6 @@ struct memory_value {
 
   friend constexpr bool operator==(const memory_value&, const memory_value&) = default;
 };
-
-namespace engine {
 
 /// Refuses more bytes than can be counted.
 constexpr refusal check(const memory_value& m) {
@@ -113,7 +113,7 @@ struct constant_peak {
 /// What a network takes of a worker's memory for given values of its dynamic extents:
 /// `peak_memory<net>(bind<batch>(64)).training`.
 template <class Network, class... Bindings>
-constexpr memory_value peak_memory(const Bindings&... bindings) {
+constexpr engine::memory_value peak_memory(const Bindings&... bindings) {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
   given::template refuse<given>();
   if constexpr (given::ok) {
@@ -125,7 +125,7 @@ constexpr memory_value peak_memory(const Bindings&... bindings) {
         counted::template refuse<counted>();
         return detail::constant_peak<Network>::of;
       } else if constexpr (known::ok) {
-        const memory_value m = detail::program_memory<Network::program, typename Network::inputs>::under(
+        const engine::memory_value m = detail::program_memory<Network::program, typename Network::inputs>::under(
             detail::extents_bound(bindings...));
         if (!engine::check(m).ok())
           engine::stop(engine::check(m));  // [tessera.cost.overflow] more elements or bytes move than can be counted
@@ -138,7 +138,7 @@ constexpr memory_value peak_memory(const Bindings&... bindings) {
 
 /// The same where these values are constants: `peak_memory<net, bind<batch>(64)>()`.
 template <class Network, auto First, auto... Bindings>
-constexpr memory_value peak_memory() {
+constexpr engine::memory_value peak_memory() {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
   given::template refuse<given>();
   if constexpr (given::ok) {

@@ -15,14 +15,14 @@ struct recompute {
   using wraps = Part;
   static constexpr int results = tessera::detail::result_count<Part>();
   static constexpr Part inside() { return {}; }
-  template <class Call, FlowType First, FlowType... Rest>
+  template <class Call, engine::FlowType First, engine::FlowType... Rest>
   constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {
     const int which = first.in->begin_recomputed();
     const auto y = call(first, rest...);
     first.in->end_recomputed(which);
     return y;
   }
-  template <FlowType... F>
+  template <engine::FlowType... F>
   constexpr auto operator()(const F&... x) const {
     return around(tessera::detail::module_of<Part>{}, x...);
   }

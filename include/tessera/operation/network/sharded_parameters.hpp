@@ -14,7 +14,7 @@ namespace tessera {
 template <gathering Times>
 struct gathered {};
 template <gathering Times>
-inline constexpr kind kind_of<gathered<Times>> = kind::option;
+inline constexpr kind engine::kind_of<gathered<Times>> = kind::option;
 
 namespace engine {
 
@@ -134,7 +134,7 @@ constexpr auto in_mode(const flows<F...>& all) {
 }  // namespace detail
 
 template <class L, class... Axes>
-inline constexpr kind kind_of<detail::layer_in_tiles<L, Axes...>> = kind::layer;
+inline constexpr kind engine::kind_of<detail::layer_in_tiles<L, Axes...>> = kind::layer;
 
 namespace nn {
 
@@ -152,7 +152,7 @@ struct sharded_over {
   using wraps = Part;
   static constexpr int results = tessera::detail::result_count<Part>();
   static constexpr Part inside() { return {}; }
-  template <class Call, FlowType First, FlowType... Rest>
+  template <class Call, engine::FlowType First, engine::FlowType... Rest>
   constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {
     if constexpr (engine::DynamicFlow<First>) {
       using named = tessera::detail::tiles_named<Axes...>;
@@ -165,7 +165,7 @@ struct sharded_over {
       return tessera::detail::in_mode<mode>(y);
     }
   }
-  template <FlowType... F>
+  template <engine::FlowType... F>
   constexpr auto operator()(const F&... x) const {
     return around(tessera::detail::module_of<Part>{}, x...);
   }

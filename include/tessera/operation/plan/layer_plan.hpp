@@ -164,7 +164,7 @@ class layer_plan {
     initial_value initial;
     bool has_element;
     tessera::element element;
-    serial_view serial;
+    engine::serial_view serial;
     bool frozen;
     bool as_operand;
     gathering times;

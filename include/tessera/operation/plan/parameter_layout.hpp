@@ -12,10 +12,10 @@ template <class Extents = std::initializer_list<index_t>>
 constexpr layout weight_for(const layout& x, const Extents& extents) {
   layout w;
   w.mesh = x.mesh;
-  for (const axis_placement& r : x.placements)
-    w.placements.push(r.kind == placement::cut || r.kind == placement::partial ? axis_placement{} : r);
+  for (const engine::axis_placement& r : x.placements)
+    w.placements.push(r.kind == placement::cut || r.kind == placement::partial ? engine::axis_placement{} : r);
   for (index_t n : extents) {
-    dimension d;
+    engine::dimension d;
     d.extent = n;
     w.dims.push(d);
   }
@@ -45,7 +45,7 @@ constexpr layout stored_form(layout used) {
   for (int a = 0; a < used.placements.count; ++a)
     if (used.placements[a].kind == placement::replicate || used.placements[a].kind == placement::partial)
       used.placements[a] = {placement::invariant};
-  for (dimension& d : used.dims) {
+  for (engine::dimension& d : used.dims) {
     if (d.tiles()) continue;
     d.tile();
     d.balance(1);

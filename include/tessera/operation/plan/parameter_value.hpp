@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// How a parameter stands in the state dict of the serial model: neighbouring dimensions as one, and of that a range.
 struct serial_view {
   const char* name = nullptr;  ///< the serial tensor's, where it is not the parameter's own
@@ -16,6 +18,8 @@ struct serial_view {
 
   friend constexpr bool operator==(const serial_view&, const serial_view&) = default;
 };
+
+}  // namespace engine
 
 /// How often what a layer takes of a parameter that is stored as tiles is gathered.
 enum class gathering : unsigned char {
@@ -32,7 +36,7 @@ struct parameter_value {
   initial_value initial;     ///< with the fans of the serial layer: initial values do not depend on the partition
   bool has_element = false;  ///< one of its own, not that of the layer's first operand
   tessera::element element{};
-  serial_view serial = {};
+  engine::serial_view serial = {};
   bool frozen = false;      ///< it has no gradient
   bool as_operand = false;  ///< the local operation takes it rounded to the element of the layer's first operand
 };

@@ -9,8 +9,12 @@ namespace tessera {
 
 namespace nn {
 
+namespace engine {
+
 template <class Self>
 struct described_layer;
+
+}  // namespace engine
 
 }  // namespace nn
 
@@ -18,7 +22,7 @@ namespace engine {
 
 /// Whether a layer's description says it whole.
 template <class L>
-concept Described = std::is_base_of_v<nn::described_layer<L>, L>;
+concept Described = std::is_base_of_v<nn::engine::described_layer<L>, L>;
 
 /// The description of a layer.
 template <Described L>
@@ -44,4 +48,5 @@ constexpr layer_plan planned(const Description& layer, const tensor_value& x) {
 }
 
 }  // namespace engine
+
 }  // namespace tessera

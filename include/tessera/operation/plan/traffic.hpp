@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// What one direction of a network moves, in bytes.
 struct direction {
   index_t bytes = 0;                 ///< received by all workers
@@ -45,8 +47,6 @@ struct traffic_value {
   }
   friend constexpr bool operator==(const traffic_value&, const traffic_value&) = default;
 };
-
-namespace engine {
 
 /// Refuses more bytes than can be counted.
 constexpr refusal check(const traffic_value& t) {

@@ -110,7 +110,7 @@ namespace nn {
 /// Parts one after the other, each on what the one before gives; a mistake names its place.
 template <class... Parts>
 struct chain {
-  template <FlowType F>
+  template <engine::FlowType F>
   constexpr auto operator()(const F& x) const {
     return tessera::detail::parts_from<0, Parts...>::call(x);
   }
@@ -122,7 +122,7 @@ template <class Tag, class Part, bool Shared = false>
 struct named {
   static constexpr bool sees_to_its_scope = true;
   static constexpr int results = tessera::detail::result_count<Part>();
-  template <FlowType First, FlowType... Rest>
+  template <engine::FlowType First, engine::FlowType... Rest>
   constexpr auto operator()(const First& first, const Rest&... rest) const {
     const auto back = first.in->enter(engine::short_name_of<Tag>(), Shared);
     const auto y = tessera::detail::called_alone<Part>(first, rest...);

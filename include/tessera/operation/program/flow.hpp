@@ -54,7 +54,7 @@ struct flow {
   }
 };
 template <class T, class Mode, class Verdict>
-inline constexpr kind kind_of<flow<T, Mode, Verdict>> = kind::flow;
+inline constexpr kind engine::kind_of<flow<T, Mode, Verdict>> = kind::flow;
 
 /// The same in a program that is put together while it runs: what tensor it stands for, only its program knows.
 template <class Mode>
@@ -77,11 +77,11 @@ struct flow<tensor<dyn>, Mode, fits> {
   }
 };
 
+namespace engine {
+
 /// The type of a flow, whatever is noted.
 template <class F>
 concept FlowType = kind_of<F> == kind::flow;
-
-namespace engine {
 
 /// The type of a flow whose tensor is a value.
 template <class F>
@@ -108,7 +108,7 @@ struct flows<> {
 template <class... F>
 flows(F...) -> flows<F...>;
 template <class... F>
-inline constexpr kind kind_of<flows<F...>> = kind::flows;
+inline constexpr kind engine::kind_of<flows<F...>> = kind::flows;
 
 /// The I-th of several flows, as structured bindings take them.
 template <std::size_t I, class First, class... Rest>
@@ -295,7 +295,7 @@ namespace nn {
 /// What layers are, so that they take flows: `layer(x, y)`.
 template <class Self>
 struct layer {
-  template <FlowType... F>
+  template <engine::FlowType... F>
   constexpr auto operator()(const F&... x) const {
     const auto y = tessera::detail::passed_on<Self>(x...);
     using verdict = typename decltype(y)::verdict;
@@ -304,6 +304,8 @@ struct layer {
   }
 };
 
+namespace engine {
+
 /// A layer that its description says whole, `description()`: `plan_of` it is its plan, `forward` of it what it
 /// computes. Run time keeps the description and forgets the type, so a program holds no code of its own for such a
 /// layer.
@@ -311,6 +313,8 @@ template <class Self>
 struct described_layer : layer<Self> {
   static constexpr layer_plan plan(const tensor_value& x) { return engine::planned(Self::description(), x); }
 };
+
+}  // namespace engine
 
 }  // namespace nn
 }  // namespace tessera

@@ -8,12 +8,12 @@ namespace tessera {
 /// What a worker holds of one tensor: the extents of the whole, and its own elements in global indices, both by
 /// dimension.
 struct local_box {
-  static_vector<index_t, max_dimensions> extents;
+  static_vector<index_t, engine::max_dimensions> extents;
   engine::holding held;
 
   constexpr local_box() = default;
   constexpr local_box(const layout& x, int rank) : held(engine::held_by(x, rank)) {
-    for (const dimension& d : x.dims) extents.push(d.extent);
+    for (const engine::dimension& d : x.dims) extents.push(d.extent);
   }
 
   /// The number of elements held along a dimension, and the global index of the first.
@@ -22,7 +22,7 @@ struct local_box {
 
   /// The global index of the element at a place in memory along a dimension.
   constexpr index_t global(int dim, index_t at) const {
-    for (const interval& i : held[dim]) {
+    for (const engine::interval& i : held[dim]) {
       if (at < i.size()) return i.lo + at;
       at -= i.size();
     }

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+namespace engine {
+
 /// How an operation depends on its operands.
 enum class linearity : signed char {
   additive,     ///< linear in all operands together: sums, differences, reshapes
@@ -12,12 +14,14 @@ enum class linearity : signed char {
   nonlinear     ///< anything else
 };
 
+}  // namespace engine
+
 /// What a local operation does to named dimensions: with it, its result's layout, its legality and the placements of
 /// its gradients follow. A letter of the operands that the result lacks is summed over.
 ///
 /// `operation("nk,mk->nm").multilinear()` writes one; each of the functions below gives it one more role.
 struct signature {
-  linearity kind = linearity::nonlinear;
+  engine::linearity kind = engine::linearity::nonlinear;
   static_vector<engine::letters, 4> operands;
   engine::letters result;
   static_vector<engine::treated, 16> special = engine::no_items<engine::treated, 16>;
@@ -32,9 +36,9 @@ struct signature {
   }
 
   /// Linear in all operands together, linear in each, or neither; neither unless said.
-  constexpr signature linear() const { return of_kind(linearity::additive); }
-  constexpr signature multilinear() const { return of_kind(linearity::multilinear); }
-  constexpr signature nonlinear() const { return of_kind(linearity::nonlinear); }
+  constexpr signature linear() const { return of_kind(engine::linearity::additive); }
+  constexpr signature multilinear() const { return of_kind(engine::linearity::multilinear); }
+  constexpr signature nonlinear() const { return of_kind(engine::linearity::nonlinear); }
 
   /// What the result lacks is combined, not summed: a maximum over a cut dimension gives terms of a maximum.
   constexpr signature combined(combine how) const {
@@ -97,7 +101,7 @@ struct signature {
   constexpr refusal check() const;
 
  private:
-  constexpr signature of_kind(linearity k) const {
+  constexpr signature of_kind(engine::linearity k) const {
     signature s = *this;
     s.kind = k;
     return s;

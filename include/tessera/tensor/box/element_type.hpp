@@ -81,7 +81,7 @@ inline refusal check_plain(const at::Tensor& t) {
 
 /// The LibTorch type of an element: `scalar_type<ts::bfloat16>` is at::kBFloat16.
 template <class Element>
-  requires(kind_of<Element> == kind::element)
+  requires(engine::kind_of<Element> == kind::element)
 inline constexpr at::ScalarType scalar_type = detail::scalar_type(engine::element_of<Element>);
 
 /// Where the tensors of a team's worker lie: on the host, or on its device.

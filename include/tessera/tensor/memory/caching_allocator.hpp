@@ -76,7 +76,7 @@ class caching_allocator final : public c10::Allocator {
     caps_.erase(caps_.find(cap));
     if (caps_.empty()) {
       if (c10::GetCPUAllocator() == this) c10::SetCPUAllocator(before_);
-      blocks_.limit(no_memory_cap);
+      blocks_.limit(engine::no_memory_cap);
       blocks_.trim();
     } else {
       blocks_.limit(*caps_.begin());

@@ -1,4 +1,8 @@
+#include <tessera/nn/file/weights_file.hpp>
+
+// behind weights_file.hpp, since headers stand in any order
 #include <tessera/inspect/inspect.hpp>
+#include <tessera/nn/file/network_file.hpp>
 #include <tessera/tessera.hpp>
 
 namespace ts = tessera;
