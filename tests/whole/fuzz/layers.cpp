@@ -56,7 +56,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   const c10::Device device(static_cast<c10::DeviceType>(place.kind), static_cast<c10::DeviceIndex>(place.index));
   const auto r = static_cast<std::size_t>(carrier->rank());
   // in half of the cases edges come behind the rest, whatever their share
-  carrier->edges_apart = c.salt % 2 == 0 ? 0 : 8;
+  set_edges_apart(*carrier, c.salt % 2 == 0 ? 0 : 8);
   const auto team = std::make_shared<team_state>(carrier, c.operands[0].layout.mesh);
   came_to s;
   std::vector<tensor<dyn>> x;

@@ -68,8 +68,8 @@ class bound_layer {
     using found = std::shared_ptr<const Edges>;
     if (some_are_empty || team->checks == checks::always) return {};
     const found& edges = once<found>([&]() -> found {
-      const auto made =
-          std::make_shared<const Edges>(inputs[0], team->rank(), outputs, team->carrier().edges_apart, of...);
+      const auto made = std::make_shared<const Edges>(inputs[0], team->rank(), outputs,
+                                                      team->carrier().settings().edges_apart, of...);
       return made->serve() ? made : nullptr;
     });
     if (!edges) return {};
