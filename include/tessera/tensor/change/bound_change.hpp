@@ -3,8 +3,11 @@
 #include <tessera/plan/narrowing.hpp>
 #include <tessera/plan/phase.hpp>
 #include <tessera/tensor/box/padded_box.hpp>
+#include <tessera/tensor/change/change_cache.hpp>
 
-namespace tessera::engine {
+namespace tessera {
+
+namespace engine {
 
 /// A change of layout of one element bound to a team: plan, exchanges and extents are found once, so that a call
 /// derives nothing.
@@ -157,4 +160,34 @@ class bound_change {
   std::weak_ptr<bound_change> adjoint_;
 };
 
-}  // namespace tessera::engine
+}  // namespace engine
+
+namespace detail {
+
+/// A team's change between two layouts, for what it does now; bound when it is first asked for.
+inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const shared_layout_handle& from,
+                                                     const shared_layout_handle& to, element e,
+                                                     const call_context& context) {
+  return team.kept<change_cache>().find(from, to, e, context,
+                                        [&] { return std::make_shared<bound_change>(team, from, to, e, context); });
+}
+
+}  // namespace detail
+
+namespace engine {
+
+inline std::shared_ptr<bound_change> bound_change::adjoint() {
+  std::shared_ptr<bound_change> known = adjoint_.lock();
+  if (known) return known;
+  call_context back;
+  back.why = purpose::backward;
+  back.name = name_;
+  known = detail::bound_change_of(team_, team_.intern(cotangent(to_->layout())),
+                                  team_.intern(cotangent(from_->layout())), element_, back);
+  adjoint_ = known;
+  return known;
+}
+
+}  // namespace engine
+
+}  // namespace tessera

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/tensor/box/content_hash.hpp>
-#include <tessera/tensor/change/change_cache.hpp>
+#include <tessera/tensor/change/bound_change.hpp>
 #include <tessera/tensor/change/make_node.hpp>
 #include <tessera/topology/copies.hpp>
 
