@@ -50,17 +50,6 @@ at::Tensor in_float(const F& f, const at::Tensor& first, const Boxes&... rest) {
   return f(first.to(at::kFloat), rest.to(at::kFloat)...).to(e);
 }
 
-/// The memory of a LibTorch tensor, with its strides as they are; to be read alone, where another tensor may share it.
-inline region region_of(const at::Tensor& t, element e, bool written = false) {
-  region r;
-  if (t.numel() > 0)
-    r.data = static_cast<std::byte*>(written ? t.mutable_data_ptr() : const_cast<void*>(t.const_data_ptr()));
-  r.element = e;
-  for (index_t n : t.sizes()) r.extents.push(n);
-  for (index_t s : t.strides()) r.strides.push(s);
-  return r;
-}
-
 inline std::vector<index_t> sizes_of(const static_vector<index_t, max_dimensions>& extents) {
   return {extents.begin(), extents.end()};
 }
@@ -78,6 +67,26 @@ inline refusal check_plain(const at::Tensor& t) {
 }
 
 }  // namespace detail
+
+namespace engine {
+
+/// The memory of a LibTorch tensor, with its strides as they are, as exchanges take it: to be read alone, where another
+/// tensor may share it, or to be `written`.
+inline region region_of(const at::Tensor& t, element e, bool written = false) {
+  region r;
+  if (t.numel() > 0)
+    r.data = static_cast<std::byte*>(written ? t.mutable_data_ptr() : const_cast<void*>(t.const_data_ptr()));
+  r.element = e;
+  for (index_t n : t.sizes()) r.extents.push(n);
+  for (index_t s : t.strides()) r.strides.push(s);
+  return r;
+}
+/// The same of the element that its LibTorch type is.
+inline region region_of(const at::Tensor& t, bool written = false) {
+  return region_of(t, detail::element_of_scalar(t.scalar_type()), written);
+}
+
+}  // namespace engine
 
 /// The LibTorch type of an element: `scalar_type<ts::bfloat16>` is at::kBFloat16.
 template <class Element>

@@ -113,7 +113,7 @@ class bound_change {
   in_flight begin(const bound_phase& p, bound_exchange& exchange, const at::Tensor& x, const at::Tensor& y,
                   const call_context& context, bool has_own = false) {
     if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, p.phase, element_);
-    return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_, true), context, has_own);
+    return exchange.start(region_of(x, element_), region_of(y, element_, true), context, has_own);
   }
   void end(const bound_phase& p, in_flight& call) {
     const received got = call.finish();
