@@ -98,7 +98,7 @@ TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const
   if (team->inside()) {
     agree_on_file(*team, path, names);
     agree_on_kept(*team, kept, path.string() + ": ");
-    together(team, code::file_not_written, rename);
+    throw_on_all(team, code::file_not_written, rename);
     on_first(team, code::file_not_written, [&] {
       std::vector<stored_tensor> entries;
       for (const auto& [key, parts] : tensors)

@@ -233,7 +233,7 @@ class weights_writer {
   }
 
   nlohmann::json header_;
-  replacement file_;
+  atomic_file file_;
   xxh64 sum_;
 };
 
