@@ -17,7 +17,7 @@ const std::vector<at::ScalarType>& scalar_types() {
     std::vector<at::ScalarType> found;
     for (int t = 0; t < static_cast<int>(at::ScalarType::Undefined); ++t) try {
         found.push_back(
-            tessera::detail::scalar_type(tessera::detail::element_of_scalar(static_cast<at::ScalarType>(t))));
+            tessera::detail::scalar_type_of(tessera::detail::element_of_scalar(static_cast<at::ScalarType>(t))));
       } catch (const error&) {
       }
     return found;

@@ -79,7 +79,7 @@ inline tensors boxes_of(const layout& x, element e, const at::Tensor& global, in
     return std::accumulate(std::next(held.begin()), held.end(), all.data_ptr<double>()[n],
                            [&](double rest, int one) { return rest - other(n, one); });
   });
-  const nature of{tessera::detail::scalar_type(e)};
+  const nature of{tessera::detail::scalar_type_of(e)};
   tensors boxes;
   for (int r = 0; r < world; ++r) boxes.push_back(at::zeros(sizes_of(x, nullptr), of.type));
   for (std::size_t i = 0; i < m.holders.size(); ++i)

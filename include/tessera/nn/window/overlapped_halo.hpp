@@ -99,7 +99,9 @@ class edges_backward final : public torch::autograd::Node {
   std::string name() const override { return "tessera::edges"; }
 
  private:
-  at::Tensor room() const { return edges_->room(options_of(*forward_.team, scalar_type(forward_.change->element()))); }
+  at::Tensor room() const {
+    return edges_->room(options_of(*forward_.team, scalar_type_of(forward_.change->element())));
+  }
   static at::Tensor box(at::Tensor x, const term_cell& c) {
     for (int d = 0; d < c.here.count; ++d) x = narrowed(x, d, c.here[d], c.extents[d]);
     return x;

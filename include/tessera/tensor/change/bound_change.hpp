@@ -20,7 +20,7 @@ class bound_change {
         to_(std::move(to)),
         workers_(team.crew_of(from_->layout().mesh, to_->layout().mesh)),
         element_(e),
-        options_(detail::options_of(team, detail::scalar_type(e))),
+        options_(detail::options_of(team, detail::scalar_type_of(e))),
         why_(context.why),
         name_(context.name) {
     const layout& a = from_->layout();
@@ -30,7 +30,7 @@ class bound_change {
     gradient_ = first_of(check_gradient(a, e), check_gradient(b, e));
     const change plan = change_between(a, b);
     steps_.assign(plan.steps.begin(), plan.steps.end());
-    for (const phase& p : detail::phases_of(steps_.data(), plan.steps.count)) {
+    for (const phase& p : detail::phases_of_steps(steps_.data(), plan.steps.count)) {
       box_vector sizes;
       for (const intervals& held : held_by(p.to(), team.rank())) sizes.push(size_of(held));
       phases_.push_back({p, sizes, nullptr});

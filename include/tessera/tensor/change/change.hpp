@@ -57,7 +57,7 @@ struct change_call {
   at::Tensor gradient_of_result(const at::Tensor& came) const {
     if (came.defined()) return came;
     const box_vector& sizes = change->to()->extents();
-    return at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()), options_of(*team, scalar_type(change->element())));
+    return at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()), options_of(*team, scalar_type_of(change->element())));
   }
 
  private:
