@@ -62,7 +62,7 @@ class run {
     std::string code;
     try {
       tensor<dyn> x(team_, from,
-                    at::zeros(sizes, tessera::detail::options_of(*team_, tessera::detail::scalar_type(t_.element))));
+                    at::zeros(sizes, tessera::detail::options_of(*team_, tessera::detail::scalar_type_of(t_.element))));
       for (const link& l : f.calls)
         x = running_link(team_, l, state_of(l, t_.weights, t_.element, 7), t_.element)(x, t_.trains);
     } catch (const error& e) {
@@ -220,7 +220,7 @@ class run {
   }
 
   verdict element_kept() {
-    const auto type = tessera::detail::scalar_type(t_.element);
+    const auto type = tessera::detail::scalar_type_of(t_.element);
     bool same = y_.local().scalar_type() == type;
     if (t_.backward) same = same && gradient(x_.local()).scalar_type() == type;
     const double others = over_workers(team_, {same ? 0.0 : 1.0}, combine::sum)[0];

@@ -13,7 +13,7 @@ namespace conformance {
 /// Random values lie on a grid of sixteenths, weights on one of 256ths: sums of their products are exact in float32
 /// whatever the order, so a difference is no rounding.
 inline at::Tensor filled(filling how, const integers& extents, element e, std::uint64_t seed, index_t fan = 1) {
-  const auto type = tessera::detail::scalar_type(e);
+  const auto type = tessera::detail::scalar_type_of(e);
   const auto options = at::TensorOptions().dtype(at::kDouble);
   const auto generator = at::make_generator<at::CPUGeneratorImpl>(seed);
   const auto on_grid = [](const at::Tensor& x, int steps = 16) { return at::floor(steps * x) / steps; };

@@ -3,6 +3,8 @@
 
 #include "serial.hpp"
 
+#include <range/v3/view/zip.hpp>
+
 namespace conformance {
 
 /// Lists of kernels as LibTorch takes them.
@@ -150,8 +152,8 @@ struct serial_layer {
 
 /// The chain in one process.
 inline at::Tensor serially(const chain& links, at::Tensor x, const std::vector<serial_state>& states, bool training) {
-  for (std::size_t i = 0; i < links.size(); ++i)
-    x = std::visit(serial_layer{links[i], x, states[i], training}, links[i].what);
+  for (const auto& [link, state] : ranges::views::zip(links, states))
+    x = std::visit(serial_layer{link, x, state, training}, link.what);
   return x;
 }
 

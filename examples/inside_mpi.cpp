@@ -77,8 +77,7 @@ bool on_a_grid(MPI_Comm communicator) {
   for (const ts::phase& one : ts::phases_of(fill))
     workers.state()
         ->bound(one, ts::element::float64)
-        ->start(ts::detail::region_of(inside, ts::element::float64),
-                ts::detail::region_of(framed, ts::element::float64), {}, true)
+        ->start(ts::engine::region_of(inside), ts::engine::region_of(framed, true), {}, true)
         .finish();
   // [end]
 

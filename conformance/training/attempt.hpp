@@ -24,7 +24,7 @@ class attempt {
   const tessera::element element;
   const index_t chunk;  ///< how many rows or features travel at a time, 0 where the world does not say
 
-  at::ScalarType type() const { return tessera::detail::scalar_type(element); }
+  at::ScalarType type() const { return tessera::detail::scalar_type_of(element); }
 
   /// A tensor by recipe, of the run's element or of another.
   tensor<dyn> given(const recipe& r, const layout& x) const { return given(r, x, type()); }

@@ -1,5 +1,7 @@
 #include "subjects.hpp"
 
+#include <range/v3/view/enumerate.hpp>
+
 namespace conformance::training {
 namespace {
 
@@ -98,10 +100,9 @@ task boundary(reading& c) {
     return [=](attempt& a) {
       const mesh_value& m = a.team->mesh();
       const int last = m.axes[pipe].extent - 1;
-      for (std::size_t i = 0; i < passes.size(); ++i)
-        for (std::size_t k = 0; k < passes[i].size(); ++k) {
-          const passed& one = passes[i][k];
-          const auto type = tessera::detail::scalar_type(one.element);
+      for (const auto& [i, tensors] : ranges::views::enumerate(passes))
+        for (const auto& [k, one] : ranges::views::enumerate(tensors)) {
+          const auto type = tessera::detail::scalar_type_of(one.element);
           const layout begins = on_stage(m, one.tensor.shape(), pipe, 0);
           const tensor<dyn> x = a.given(one.tensor, begins, type);
           if (one.cotangent) x.local().set_requires_grad(true);

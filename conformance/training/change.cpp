@@ -3,6 +3,8 @@
 #include <tessera/tensor/from_local.hpp>
 #include <tessera/tensor/overlap.hpp>
 
+#include <range/v3/view/zip.hpp>
+
 namespace conformance::training {
 namespace {
 
@@ -97,11 +99,11 @@ task change(reading& c) {
         }
         for (auto& one : later) results.push_back(finish(std::move(one)));
       }
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        y.compare(a, "y", results[i]);
+      for (const auto& [leaf, result] : ranges::views::zip(leaves, results)) {
+        y.compare(a, "y", result);
         if (!cotangent) continue;
-        a.backward(results[i], *cotangent);
-        if (dx) dx->compare(a, "the gradient of x", attempt::gradient(leaves[i]));
+        a.backward(result, *cotangent);
+        if (dx) dx->compare(a, "the gradient of x", attempt::gradient(leaf));
       }
     };
   });

@@ -2,6 +2,8 @@
 #include "serial_model.hpp"
 #include "subjects.hpp"
 
+#include <range/v3/view/zip.hpp>
+
 #include <sstream>
 
 namespace conformance::training {
@@ -64,16 +66,15 @@ task conversion(reading& c) {
       throw unbuilt(fmt::format("the local shapes of '{}'", key));
   return c.in_each_world([&](world& w) -> body {
     std::vector<std::map<std::string, layout>> lying;
-    for (std::size_t i = 0; i < layers.size(); ++i)
-      lying.push_back(layers[i].extents.empty() ? std::map<std::string, layout>{}
-                                                : lying_cut(layers[i], cuts[i], w.mesh()));
+    for (const auto& [layer, cut] : ranges::views::zip(layers, cuts))
+      lying.push_back(layer.extents.empty() ? std::map<std::string, layout>{} : lying_cut(layer, cut, w.mesh()));
     const std::optional<std::size_t> place = c.number_of(w);
     return [=](attempt& a) {
       parameter_set net(a.team);
-      for (std::size_t i = 0; i < layers.size(); ++i)
-        for (const auto& [name, stored] : lying[i]) {
-          const at::Tensor value = layers[i].tensors.at(name).whole().to(a.type());
-          const std::string key = layers[i].key(name);
+      for (const auto& [layer, lies] : ranges::views::zip(layers, lying))
+        for (const auto& [name, stored] : lies) {
+          const at::Tensor value = layer.tensors.at(name).whole().to(a.type());
+          const std::string key = layer.key(name);
           const nn::parameter& p = net.add(key, stored, a.element, value);
           const tensor<dyn> now = detach(p.stored());
           a.compare(key, now, {});

@@ -2,6 +2,9 @@
 
 #include <tessera/nn/parameter/parameter.hpp>
 
+#include <range/v3/view/iota.hpp>
+#include <range/v3/view/zip.hpp>
+
 namespace conformance::training {
 namespace {
 
@@ -97,15 +100,15 @@ task initial_values(reading& c) {
     std::vector<layout> lying;
     for (const method& m : all) lying.push_back(w.lying_first("values", m.shape));
     return [=](attempt& a) {
-      for (std::size_t i = 0; i < all.size(); ++i) {
+      for (const auto& [i, m, lies] : ranges::views::zip(ranges::views::iota(0), all, lying)) {
         parameter_value of;
         of.name = "values";
-        of.stored = of.used = lying[i];
-        of.initial = all[i].begins;
+        of.stored = of.used = lies;
+        of.initial = m.begins;
         const nn::parameter p(a.team, fmt::format("{}.values", i), of, a.element, seed{7});
         const tensor<dyn> x = detach(p.stored());
-        a.compare(fmt::format("{} {}", all[i].name, i), x, all[i].values);
-        judge(a, all[i], full_tensor(x).to(at::kCPU), spread);
+        a.compare(fmt::format("{} {}", m.name, i), x, m.values);
+        judge(a, m, full_tensor(x).to(at::kCPU), spread);
       }
     };
   });

@@ -2,6 +2,8 @@
 
 #include "../running.hpp"
 
+#include <range/v3/view/zip.hpp>
+
 namespace conformance::training {
 namespace {
 
@@ -149,9 +151,8 @@ void run_linear(attempt& a, const std::vector<linear_part>& parts, const linear_
     return asked.gradients.count(name) == 0 ? std::nullopt : std::optional(asked.gradients.at(name));
   };
   a.compare("the gradient of x", attempt::gradient(x), expected("x"));
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const linear_part& p = parts[i];
-    const auto gradient = [&](std::size_t k) { return attempt::gradient(layers[i].state.parameters[k].stored()); };
+  for (const auto& [p, layer] : ranges::views::zip(parts, layers)) {
+    const auto gradient = [&own = layer.state.parameters](std::size_t k) { return attempt::gradient(own[k].stored()); };
     if (p.in_out)
       a.compare_whole("the gradient of " + p.named.weight, full_tensor(gradient(0)).t(), expected(p.named.weight));
     else a.compare("the gradient of " + p.named.weight, gradient(0), expected(p.named.weight));

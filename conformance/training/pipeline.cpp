@@ -1,6 +1,8 @@
 #include "small_network.hpp"
 #include "subjects.hpp"
 
+#include <range/v3/view/zip.hpp>
+
 namespace conformance::training {
 namespace {
 
@@ -84,8 +86,8 @@ void write_stages(nn::program& p, const nn::dynamic_flow& x, const std::vector<n
   std::size_t begin = 0;
   for (std::size_t k = 0; k < f.layers.size(); ++k) {
     y = stages.sent(y, k);
-    for (std::size_t i = 0; i < extra.size(); ++i)
-      if (f.extra[i].stage == k) y = y + stages.sent(extra[i], k);
+    for (const auto& [given, flow] : ranges::views::zip(f.extra, extra))
+      if (given.stage == k) y = y + stages.sent(flow, k);
     const std::size_t end = begin + static_cast<std::size_t>(f.layers[k]);
     y = net.write(y, begin, end, lying);
     begin = end;

@@ -1,5 +1,7 @@
 #include "subjects.hpp"
 
+#include <range/v3/view/zip.hpp>
+
 #include <numeric>
 
 namespace conformance::training {
@@ -67,7 +69,8 @@ task shards(reading& c) {
   const index_t grain = c.has("grain") ? c.given().integer("grain") : 1;
   if (lists.size() != parts.size()) throw unbuilt("as many lists as numbers of parts");
   json shares = json::array();
-  for (std::size_t i = 0; i < lists.size(); ++i) shares.push_back(shares_of(lists[i], parts[i], grain));
+  for (const auto& [elements, into] : ranges::views::zip(lists, parts))
+    shares.push_back(shares_of(elements, into, grain));
   c.compare("shares", shares);
   return c.planned();
 }

@@ -91,7 +91,7 @@ auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds
   Meeting meeting(size, crowded);
   run(size, [&](int r) {
     const auto carrier = meeting.worker(r, limit);
-    carrier->time_limit = limit;
+    carrier->configure({.time_limit = limit});
     try {
       out.keep(r, [&] {
         auto result = f(carrier);
@@ -105,6 +105,13 @@ auto in_world(int size, F&& f, std::chrono::seconds limit = std::chrono::seconds
     }
   });
   return out;
+}
+
+/// Up to which share of a worker's outputs halos are overlapped, on all workers of a launch that runs.
+inline void set_edges_apart(transport& carrier, double share) {
+  transport_settings now = carrier.settings();
+  now.edges_apart = share;
+  carrier.configure(now);
 }
 
 /// What carries a worker's boxes, on top of what its host's memory is carried by.

@@ -53,7 +53,7 @@ struct sequences : dyn {};
 /// Whether the networks of programs have the bits of the typed one: output, and all gradients.
 template <class Net>
 bool alike_in_bits(const auto& workers, const at::Tensor& values, std::initializer_list<const nn::program*> programs) {
-  const at::Tensor given = values.to(tessera::detail::scalar_type(value_of<typename Net::input>.element));
+  const at::Tensor given = values.to(tessera::detail::scalar_type_of(value_of<typename Net::input>.element));
   const auto run = [&](const auto& net) {
     auto x = distribute<typename Net::input>(workers, given);
     x.requires_grad();

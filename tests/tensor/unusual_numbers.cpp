@@ -197,7 +197,7 @@ bool same_numbers(const at::Tensor& a, const at::Tensor& b) {
 /// Whether a function gives of an element what LibTorch gives of it, or refuses it.
 std::string gives_otherwise(const team<world>& t, const function_case& f, element e, std::set<std::string>& given_of) {
   const layout lies = lying<blocks<ox>, blocks<oy>>({4, 6});
-  const at::ScalarType s = tessera::detail::scalar_type(e);
+  const at::ScalarType s = tessera::detail::scalar_type_of(e);
   const at::Tensor n = global_of({4, 6}, numbers{7, true}).abs() + 1, m = global_of({4, 6}, numbers{9, true}).abs() + 1;
   const given all(lies, e == element::boolean ? n > 2 : n.to(s), e == element::boolean ? m > 2 : m.to(s));
   tensors x;

@@ -5,6 +5,8 @@
 #include <tessera/plan/change.hpp>
 #include <tessera/plan/cutting.hpp>
 
+#include <range/v3/view/zip.hpp>
+
 #include <vector>
 
 namespace tessera::fabric {
@@ -59,9 +61,9 @@ class bound_way {
   /// What becomes of x.
   memory& operator()(memory& x) {
     memory* in = &x;
-    for (std::size_t i = 0; i < phases_.size(); ++i) {
-      phases_[i]->start(in->where(), between_[i].where()).finish();
-      in = &between_[i];
+    for (const auto& [phase, out] : ranges::views::zip(phases_, between_)) {
+      phase->start(in->where(), out.where()).finish();
+      in = &out;
     }
     return *in;
   }

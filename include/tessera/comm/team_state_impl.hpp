@@ -55,7 +55,7 @@ inline std::vector<int> ranks_by_place(const mesh_value& mesh) {
 TESSERA_INLINE team_state::team_state(std::shared_ptr<engine::transport> carrier, const mesh_value& mesh,
                                       const char* subject, std::shared_ptr<engine::exchange_record> record)
     : record_(std::move(record)),
-      checks(carrier->checks),
+      checks(carrier->settings().checks),
       carrier_(std::move(carrier)),
       tensors_(carrier_->traits().tensors),
       exchanges_(*carrier_),

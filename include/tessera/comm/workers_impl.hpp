@@ -31,9 +31,9 @@ inline void run_worker(const std::shared_ptr<transport>& carrier, const launch_o
     ~until_ended() { carrier.went_on = nullptr; }
   } const here{*carrier};
   carrier->went_on = std::move(went_on);
-  carrier->time_limit = options.time_limit;
-  carrier->checks = options.checked ? checks::always : options.checks;
-  carrier->edges_apart = options.edges_apart;
+  carrier->configure({.time_limit = options.time_limit,
+                      .checks = options.checked ? checks::always : options.checks,
+                      .edges_apart = options.edges_apart});
   try {
     if (options.over) options.over(program)(carrier);
     else program(carrier);
@@ -186,7 +186,7 @@ inline void start_job(int argc, char** argv) {
   static bool started = false;
   if (std::exchange(started, true)) return;
   job = std::make_shared<mpi_transport>(boost::mpi::communicator{});
-  job->time_limit = std::chrono::seconds::max();  // behind its last launch a program does what it likes
+  job->configure({.time_limit = std::chrono::seconds::max()});  // behind its last launch a program does what it likes
   int key = MPI_KEYVAL_INVALID;
   MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_job, &key, nullptr);
   MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
@@ -195,7 +195,8 @@ inline void start_job(int argc, char** argv) {
 // Waits until all workers of a launch begin another one.
 inline void begin_together(const std::shared_ptr<mpi_transport>& around, const std::string& who,
                            std::chrono::seconds limit) {
-  const auto before = std::exchange(around->time_limit, limit);
+  const transport_settings before = around->settings();
+  around->configure({.time_limit = limit, .checks = before.checks, .edges_apart = before.edges_apart});
   mesh_value everybody;
   everybody.axes.push({text{"worker"}, around->size(), 1});
   try {
@@ -203,7 +204,7 @@ inline void begin_together(const std::shared_ptr<mpi_transport>& around, const s
   } catch (const error& e) {
     stop_job(*around, who, e, e);
   }
-  around->time_limit = before;
+  around->configure(before);
 }
 
 // Processes that a launcher started. The first worker that fails says why and ends the job; the others stop with it.

@@ -17,7 +17,7 @@ inline std::string part_name(const parts& p, const layout& x, int k, bool axes =
   for (int a : p.axes) {
     if (x.mesh.axes[a].extent == 1) continue;
     if (!s.empty()) s += ' ';
-    s += axes ? fmt::format("{} {}", engine::view_of(x.mesh.axes[a].name), c[a]) : fmt::format("{}", c[a]);
+    s += axes ? fmt::format("{} {}", engine::chars_of(x.mesh.axes[a].name), c[a]) : fmt::format("{}", c[a]);
   }
   return s;
 }
@@ -74,7 +74,7 @@ inline void draw_edges(const sheet& s, const layout& x, double x0, double y0, bo
       std::string axes;
       for (int a : p.axes)
         if (x.mesh.axes[a].extent > 1)
-          axes += (axes.empty() ? "" : " ") + std::string(engine::view_of(x.mesh.axes[a].name));
+          axes += (axes.empty() ? "" : " ") + std::string(engine::chars_of(x.mesh.axes[a].name));
       s.to.text(x0 - 6, y0 - tick_room, axes, 11, drawing::faint, "end");
     }
     each_part([&](int k, index_t begin, double from, double to) {
@@ -201,7 +201,7 @@ inline std::vector<std::string> notes_of(const view& v, const layout& x, const h
     const std::string terms = fmt::format("terms of a pending {}", combine_text(x.placements[a].with));
     const char* means[]{"equal copies, each used on its own", terms.c_str(), "equal copies, all used alike", "", ""};
     if (x.mesh.axes[a].extent == 1) continue;
-    const std::string name(engine::view_of(x.mesh.axes[a].name));
+    const std::string name(engine::chars_of(x.mesh.axes[a].name));
     if (x.placements[a].kind == placement::on)
       lines.push_back(fmt::format("{} = {} alone holds it", name, x.placements[a].coordinate));
     else if (x.placements[a].kind != placement::cut)

@@ -12,16 +12,16 @@ struct piece {
 };
 
 /// A worker of the side that is no tiling: what it holds and which pieces it is made of.
-struct composed {
+struct composed_box {
   int rank = 0;
   std::vector<piece> pieces;
 };
 
 /// The workers whose parts a picture shows, each with its pieces, by rank.
-inline std::vector<composed> composed_of(const view& v, const transfer& plan) {
-  std::vector<composed> all;
+inline std::vector<composed_box> composed_of(const view& v, const transfer& plan) {
+  std::vector<composed_box> all;
   for (int rank : ranks_of(plan.target().of.mesh)) {
-    composed c{rank, {}};
+    composed_box c{rank, {}};
     const auto add = [&](const message& m) {
       if (!v.shows(m.where) || area_of(v, m.where).w == 0) return;
       const int other = plan.kind() == map::move ? m.from : m.to;
@@ -35,7 +35,7 @@ inline std::vector<composed> composed_of(const view& v, const transfer& plan) {
 }
 
 // Pieces in the colour of the worker at the other end: what crosses is full and carries its number, what stays is pale.
-inline void draw_pieces(const sheet& s, const composed& c, double x0, double y0) {
+inline void draw_pieces(const sheet& s, const composed_box& c, double x0, double y0) {
   for (const piece& p : c.pieces) {
     const std::string colour = s.colours.of(p.other);
     const bool stays = p.other == c.rank;
@@ -63,10 +63,10 @@ inline bool disjoint(const transfer& plan) {
 }
 
 // One map for all workers, whose parts do not overlap.
-inline area draw_one_map(const sheet& s, const layout& x, const std::vector<composed>& all, double x0, double y0) {
+inline area draw_one_map(const sheet& s, const layout& x, const std::vector<composed_box>& all, double x0, double y0) {
   const double left = x0 + names_room(s.v, x), top = y0 + 32;
   s.to.rect(left, top, s.v.columns.size, s.v.rows.size, drawing::paper);
-  for (const composed& c : all) draw_pieces(s, c, left, top);
+  for (const composed_box& c : all) draw_pieces(s, c, left, top);
   draw_elements(s, left, top);
   for (const held_alike& g : holders_of(s.v, x).groups)
     for (const area& a : areas_of(s.v, g.rows, g.columns)) {
@@ -82,7 +82,7 @@ inline area draw_one_map(const sheet& s, const layout& x, const std::vector<comp
 }
 
 // A row for each worker, over the tiles of the other side.
-inline area draw_rows(const sheet& s, const layout& tiles, const std::vector<composed>& all, double x0, double y0) {
+inline area draw_rows(const sheet& s, const layout& tiles, const std::vector<composed_box>& all, double x0, double y0) {
   constexpr std::size_t most = 24;
   const double left = x0 + 34, top = y0 + 16;
   draw_edges(s, tiles, left, top, false);
@@ -100,7 +100,8 @@ inline area draw_rows(const sheet& s, const layout& tiles, const std::vector<com
 }
 
 // A small map for each worker.
-inline area draw_small_maps(const sheet& s, const char* words, const std::vector<composed>& all, double x0, double y0) {
+inline area draw_small_maps(const sheet& s, const char* words, const std::vector<composed_box>& all, double x0,
+                            double y0) {
   constexpr std::size_t most = 16;
   view small = s.v;
   const double scale = std::min({1.0, 150 / s.v.columns.size, 120 / s.v.rows.size});
@@ -126,7 +127,7 @@ inline area draw_small_maps(const sheet& s, const char* words, const std::vector
 
 /// The side that is no tiling: one map where parts do not overlap, else a row or a small map for each worker.
 inline area draw_composed(const sheet& s, const transfer& plan, double x0, double y0) {
-  const std::vector<composed> all = composed_of(s.v, plan);
+  const std::vector<composed_box> all = composed_of(s.v, plan);
   if (disjoint(plan)) return draw_one_map(s, plan.target().of, all, x0, y0);
   if (s.v.flat()) return draw_rows(s, plan.source().of, all, x0, y0);
   return draw_small_maps(s, plan.kind() == map::move ? "gets" : "gives", all, x0, y0);

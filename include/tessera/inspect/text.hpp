@@ -15,7 +15,7 @@ namespace tessera {
 namespace engine {
 
 /// The letters of a text, which lives as long as the program.
-inline std::string_view view_of(const text& t) { return {t.data, static_cast<std::size_t>(t.size)}; }
+inline std::string_view chars_of(const text& t) { return {t.data, static_cast<std::size_t>(t.size)}; }
 
 }  // namespace engine
 
@@ -36,7 +36,7 @@ inline std::string text_of(const mesh_value& m, bool names = true) {
     s += (a == 0  ? ""
           : names ? " x "
                   : "x") +
-         (names ? fmt::format("{} {}", engine::view_of(m.axes[a].name), m.axes[a].extent)
+         (names ? fmt::format("{} {}", engine::chars_of(m.axes[a].name), m.axes[a].extent)
                 : fmt::format("{}", m.axes[a].extent));
   return m.axes.empty() ? "1 worker" : s;
 }
@@ -58,7 +58,9 @@ inline std::string world_ranks_text(const mesh_value& m, int most = 8) {
 
 /// "64", or the name of a dynamic extent.
 inline std::string extent_text(const dimension& d) {
-  return d.extent != dynamic ? fmt::format("{}", d.extent) : d.tag.size > 0 ? std::string(engine::view_of(d.tag)) : "?";
+  return d.extent != dynamic ? fmt::format("{}", d.extent)
+         : d.tag.size > 0    ? std::string(engine::chars_of(d.tag))
+                             : "?";
 }
 
 /// "batchx1x8x8": the global shape.
@@ -73,7 +75,7 @@ inline std::string cover_text(const layout& x, int d) {
   std::string axes;
   for (int l = 0; l < x.levels(d); ++l) {
     const int a = x.cutter(d, l);
-    axes += (l == 0 ? "" : x.placements[a].joined ? "*" : ", ") + std::string(engine::view_of(x.mesh.axes[a].name));
+    axes += (l == 0 ? "" : x.placements[a].joined ? "*" : ", ") + std::string(engine::chars_of(x.mesh.axes[a].name));
   }
   const dimension& dim = x.dims[d];
   if (axes.empty()) return dim.kind == cover::tiled ? "whole" : dim.kind == cover::haloed ? "haloed" : "pending";
@@ -115,7 +117,7 @@ inline std::string covers_text(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) s += (d == 0 ? "" : " ") + cover_text(x, d);
   for (int a = 0; a < x.placements.count; ++a)
     if (x.placements[a].kind != placement::cut && x.placements[a].kind != placement::replicate)
-      s += fmt::format(" {}({}{})", placement_name(x.placements[a].kind), engine::view_of(x.mesh.axes[a].name),
+      s += fmt::format(" {}({}{})", placement_name(x.placements[a].kind), engine::chars_of(x.mesh.axes[a].name),
                        role_detail(x.placements[a]));
   return s;
 }
@@ -151,7 +153,7 @@ inline std::string text_of(const layout& x) {
     std::string axes;
     for (int a = 0; a < x.placements.count; ++a)
       if (x.placements[a].kind == kind)
-        axes += (axes.empty() ? "" : ", ") + std::string(engine::view_of(x.mesh.axes[a].name)) +
+        axes += (axes.empty() ? "" : ", ") + std::string(engine::chars_of(x.mesh.axes[a].name)) +
                 engine::role_detail(x.placements[a]);
     if (!axes.empty()) s += fmt::format("; {}({})", engine::placement_name(kind), axes);
   }

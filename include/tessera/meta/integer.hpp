@@ -16,7 +16,7 @@ namespace detail {
 
 constexpr index_t smaller(index_t a, index_t b) { return a < b ? a : b; }
 constexpr index_t larger(index_t a, index_t b) { return a < b ? b : a; }
-constexpr index_t clamp(index_t x, index_t lo, index_t hi) { return smaller(larger(x, lo), hi); }
+constexpr index_t clamped(index_t x, index_t lo, index_t hi) { return smaller(larger(x, lo), hi); }
 
 /// Division that rounds towards minus infinity; the divisor is positive.
 constexpr index_t floor_divide(index_t a, index_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }

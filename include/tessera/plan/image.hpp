@@ -28,9 +28,9 @@ constexpr intervals image(const interval& need, const window& w, index_t n) {
     if (lo + need.size() > n) list.push({0, lo + need.size() - n});
     return list;
   }
-  interval held{detail::clamp(need.lo, low, high), detail::clamp(need.hi, low, high)};
+  interval held{detail::clamped(need.lo, low, high), detail::clamped(need.hi, low, high)};
   if (w.edge == boundary::replicate)
-    held = {detail::clamp(need.lo, 0, n - 1), detail::clamp(need.hi - 1, 0, n - 1) + 1};
+    held = {detail::clamped(need.lo, 0, n - 1), detail::clamped(need.hi - 1, 0, n - 1) + 1};
   if (w.edge == boundary::reflect) {
     const auto join = [&](index_t lo, index_t hi) {
       if (hi <= lo) return;
@@ -38,7 +38,7 @@ constexpr intervals image(const interval& need, const window& w, index_t n) {
     };
     join(1 - detail::smaller(need.hi, 0), 1 - need.lo);
     join(2 * n - 1 - need.hi, 2 * n - 1 - detail::larger(need.lo, n));
-    held = {detail::clamp(held.lo, 0, n), detail::clamp(held.hi, 0, n)};
+    held = {detail::clamped(held.lo, 0, n), detail::clamped(held.hi, 0, n)};
   }
   list.push(held);
   return list;

@@ -199,8 +199,8 @@ struct parts {
     const index_t low = detail::smaller(from, to);
     const index_t high = detail::larger(from, to);
     if (w.edge != boundary::zero && (high < 0 || low >= of.outputs)) return {};
-    return {holder(of.outputs, detail::clamp(low, 0, of.outputs - 1)),
-            holder(of.outputs, detail::clamp(high, 0, of.outputs - 1)) + 1};
+    return {holder(of.outputs, detail::clamped(low, 0, of.outputs - 1)),
+            holder(of.outputs, detail::clamped(high, 0, of.outputs - 1)) + 1};
   }
 
   // Balanced tiles of whole grains, dealt in order.

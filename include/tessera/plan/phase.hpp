@@ -137,7 +137,7 @@ using phases = static_vector<phase, 4>;
 
 namespace detail {
 
-constexpr phases phases_of(const step* steps, int count) {
+constexpr phases phases_of_steps(const step* steps, int count) {
   phases all = no_items<phase, 4>;
   if (count == 2 && adds_in_pairs(steps[0], steps[1])) all.push({steps, 2});
   else
@@ -149,7 +149,7 @@ constexpr phases phases_of(const step* steps, int count) {
 
 /// Each step is a phase, but a sum of two workers for both is one: they send each other their boxes, which are as many
 /// elements as in two, and meet once. The phases point into the change.
-constexpr engine::phases phases_of(const change& c) { return detail::phases_of(c.steps.begin(), c.steps.count); }
+constexpr engine::phases phases_of(const change& c) { return detail::phases_of_steps(c.steps.begin(), c.steps.count); }
 engine::phases phases_of(change&&) = delete;
 
 namespace engine {

@@ -28,7 +28,8 @@ class local_operation {
 
   template <class Compute, class... Boxes>
   tensor<dyn> run(const Compute& compute, const Boxes&... boxes) const {
-    if (where_.result.empty()) return result(empty_result(where_.result.held, {boxes...}, scalar_type(gives_.element)));
+    if (where_.result.empty())
+      return result(empty_result(where_.result.held, {boxes...}, scalar_type_of(gives_.element)));
     if constexpr (std::is_invocable_v<const Compute&, const local_boxes&, const Boxes&...>)
       return result(compute(where_, boxes...));
     else return result(compute(boxes...));

@@ -112,7 +112,9 @@ at::Tensor compute(const pad<Dim, Before, After, Of>& f, const engine::bound_exc
   return engine::compute_pad(by, x, Dim, Before, engine::scalar_for(f.n, Of, x));
 }
 
-inline at::Tensor compute(const cast_value& f, const at::Tensor& x) { return x.to(tessera::detail::scalar_type(f.to)); }
+inline at::Tensor compute(const cast_value& f, const at::Tensor& x) {
+  return x.to(tessera::detail::scalar_type_of(f.to));
+}
 
 /// Sums of products of this worker's boxes: terms, where the dimension that is summed over is cut.
 at::Tensor compute(const matmul&, const at::Tensor& x, const at::Tensor& y);

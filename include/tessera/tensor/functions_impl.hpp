@@ -13,7 +13,7 @@
 namespace tessera::detail {
 
 // LibTorch has its first derivative alone.
-inline at::Tensor hardsigmoid(const at::Tensor& x) {
+inline at::Tensor recomposed_hardsigmoid(const at::Tensor& x) {
   return recomposed(at::hardsigmoid(x), {x},
                     [](const std::vector<at::Tensor>& of) { return at::hardtanh(of[0] + 3, 0, 6) / 6; });
 }
@@ -88,7 +88,7 @@ TESSERA_INLINE at::Tensor compute_mean(const local_boxes& boxes, const at::Tenso
 /// What no element at all combines to.
 inline at::Tensor neutral(at::IntArrayRef sizes, const at::Tensor& x, combine with) {
   const at::Tensor none = at::empty(sizes, x.options());
-  tessera::detail::fill_neutral(none, tessera::detail::element_of_scalar(x.scalar_type()), with);
+  tessera::engine::fill_neutral(none, tessera::detail::element_of_scalar(x.scalar_type()), with);
   return none;
 }
 inline at::Tensor most(const at::Tensor& x, at::IntArrayRef dims, at::IntArrayRef sizes, combine with) {

@@ -257,7 +257,7 @@ inline bool hands_on(const layout& x, const global_index& index, index_t groups)
 /// Refuses a constant that is none of an integer element, as a fraction is none.
 inline refusal check_constant(double value, element e) {
   if (has_cotangent(e)) return {};
-  const at::Tensor kept = at::full({}, value, at::kDouble).to(scalar_type(e)).to(at::kDouble);
+  const at::Tensor kept = at::full({}, value, at::kDouble).to(scalar_type_of(e)).to(at::kDouble);
   return kept.item<double>() == value ? refusal{} : refusal{code::number_does_not_fit, static_cast<int>(e)};
 }
 
@@ -271,12 +271,12 @@ TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& 
     const auto or_zero = [&](std::uint64_t k, const global_index& i) {
       return given.zeros_from <= i[0] && i[0] < given.zeros_to ? 0.0 : value(k, i);
     };
-    return box_of_values(x, rank, or_zero).to(scalar_type(e));
+    return box_of_values(x, rank, or_zero).to(scalar_type_of(e));
   };
   switch (v.is) {
     case law::constant:
       tessera::engine::check(check_constant(v.mean, e), s.key(name));
-      if (given.zeros_from == given.zeros_to) return at::full(sizes_of(held_by(x, rank)), v.mean, scalar_type(e));
+      if (given.zeros_from == given.zeros_to) return at::full(sizes_of(held_by(x, rank)), v.mean, scalar_type_of(e));
       return box([&](std::uint64_t, const global_index&) { return v.mean; });
     case law::listed:
       for (index_t i = 0; i < v.count; ++i) tessera::engine::check(check_constant(v.list[i], e), s.key(name));

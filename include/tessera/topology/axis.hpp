@@ -133,7 +133,7 @@ struct axes_check {
 // The extent of an axis; of what is none 1, and no more than a mesh can have.
 template <class A>
 constexpr index_t extent_along() {
-  if constexpr (kind_of<A> == kind::axis) return clamp(A::axis_extent, INT32_MIN, most_workers + 1);
+  if constexpr (kind_of<A> == kind::axis) return clamped(A::axis_extent, INT32_MIN, most_workers + 1);
   else return 1;
 }
 
@@ -143,7 +143,7 @@ template <class... Factors>
 struct product : detail::is_a<kind::axis> {
   static constexpr index_t axis_extent = [] {
     index_t n = 1;
-    ((n = detail::clamp(n * detail::extent_along<Factors>(), INT32_MIN, detail::most_workers + 1)), ...);
+    ((n = detail::clamped(n * detail::extent_along<Factors>(), INT32_MIN, detail::most_workers + 1)), ...);
     return n;
   }();
 };

@@ -150,7 +150,7 @@ constexpr mesh_value row_major(mesh_value mesh, int first = 0, const int* ranks 
   int stride = 1;
   for (int i = mesh.axes.count - 1; i >= 0; --i) {
     mesh.axes[i].stride = stride;
-    stride = static_cast<int>(detail::clamp(index_t{stride} * mesh.axes[i].extent, 0, INT32_MAX));
+    stride = static_cast<int>(detail::clamped(index_t{stride} * mesh.axes[i].extent, 0, INT32_MAX));
   }
   return mesh;
 }

@@ -125,8 +125,8 @@ constexpr window composed(const window& first, const window& second, index_t mid
            0,
            first.edge};
   if (first.edge == boundary::zero && n != dynamic && middle != dynamic) {
-    w.unreached_before = detail::clamp(first.first(second.unreached_before), 0, n);
-    w.unreached_after = n - detail::clamp(first.last(middle - second.unreached_after - 1) + 1, 0, n);
+    w.unreached_before = detail::clamped(first.first(second.unreached_before), 0, n);
+    w.unreached_after = n - detail::clamped(first.last(middle - second.unreached_after - 1) + 1, 0, n);
   }
   return w;
 }
@@ -140,12 +140,12 @@ constexpr window quotient(const window& whole, const window& first, index_t midd
   if (whole.edge == boundary::zero) {
     if (whole.unreached_before > 0)
       w.unreached_before =
-          detail::clamp(detail::ceil_divide(first.c * whole.unreached_before - first.b, first.a), 0, middle);
+          detail::clamped(detail::ceil_divide(first.c * whole.unreached_before - first.b, first.a), 0, middle);
     if (whole.unreached_after > 0)
       w.unreached_after =
           middle -
-          detail::clamp(detail::floor_divide(first.c * (n - whole.unreached_after) - first.b2 - 1, first.a) + 1, 0,
-                        middle);
+          detail::clamped(detail::floor_divide(first.c * (n - whole.unreached_after) - first.b2 - 1, first.a) + 1, 0,
+                          middle);
   }
   return w;
 }

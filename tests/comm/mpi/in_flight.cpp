@@ -29,7 +29,7 @@ void judge(Wrong&& wrong, mpi_options options = {.most_tags = 1 << 20}, int size
   CHECK(right);
 }
 
-region numbers_of(const at::Tensor& x) { return tessera::detail::region_of(x, element::float64); }
+region numbers_of(const at::Tensor& x) { return tessera::engine::region_of(x, element::float64); }
 
 // The first worker's calls have ended, and its tensor is another, before the last one begins the first of them.
 std::string three_ahead(transport& c) {

@@ -127,8 +127,8 @@ auto attempts(Load&& load) {
 auto attempts_where_one_finds(const std::filesystem::path& other, int odd, const std::filesystem::path& path) {
   return attempts([&](on_line& net) {
     nn::state_dict state;
-    tessera::detail::together(net.team(), code::file_missing,
-                              [&] { state = nn::read_state(net.team()->rank() == odd ? other : path); });
+    tessera::detail::throw_on_all(net.team(), code::file_missing,
+                                  [&] { state = nn::read_state(net.team()->rank() == odd ? other : path); });
     nn::assign(net, state);
   });
 }

@@ -49,7 +49,7 @@ double tied_apart(const team<typename M::grid>& workers, index_t rows) {
     ours.zero_grad();
     theirs.zero_grad();
     const auto y = net(distribute<typename M::tokens>(
-        workers, t.to(tessera::detail::scalar_type(value_of<typename M::tokens>.element))));
+        workers, t.to(tessera::detail::scalar_type_of(value_of<typename M::tokens>.element))));
     const at::Tensor& table = w.at("table.weight");
     const at::Tensor serial = at::linear(at::tanh(at::embedding(table, t)), table);
     sum(y * y).backward();
@@ -128,7 +128,7 @@ double padded_apart(const team<typename M::grid>& workers, const std::string& li
                        .remainder(11);
     t.select(1, step).fill_(9);
     for (auto* each : {&of_types, &of_values, &theirs}) each->zero_grad();
-    const auto x = distribute<tokens>(workers, t.to(tessera::detail::scalar_type(index)));
+    const auto x = distribute<tokens>(workers, t.to(tessera::detail::scalar_type_of(index)));
     const auto y = net(x);
     const tensor<dyn> z = from_file(x);
     const at::Tensor all = at::embedding(table, t, 9);  // as torch::nn::Embedding does
@@ -258,7 +258,7 @@ double rolled_apart(const nn::engine::made_of<kind::team, team_handle>& workers,
                          step;
     lies.layout.dims[0].extent = t.size(0);
     const auto y = net(tessera::detail::distribute_value(workers.value, lies.layout, lies.element,
-                                                         t.to(tessera::detail::scalar_type(lies.element))));
+                                                         t.to(tessera::detail::scalar_type_of(lies.element))));
     if (r.max_norm) {
       const at::NoGradGuard no_record;
       at::embedding_renorm_(table, t, *r.max_norm, r.norm_type);

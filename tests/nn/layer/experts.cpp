@@ -173,7 +173,7 @@ TEST_CASE("experts of every real element are as near to double as it, columns ro
       nn::program p;
       p.output(layer(p.input(tensor_value{slots, e})));
       const nn::dynamic_network net{t, seed{1}, p};
-      const at::Tensor x = global_of({3, 4, 7}, numbers{5}).to(tessera::detail::scalar_type(e));
+      const at::Tensor x = global_of({3, 4, 7}, numbers{5}).to(tessera::detail::scalar_type_of(e));
       const nn::state_dict w = nn::state_of(net);
       const auto serial = [&](auto&& taken) {
         const auto wide = [&](const at::Tensor& z) { return taken(z.to(at::kDouble)); };

@@ -181,7 +181,7 @@ TEST_CASE("a network may end in its loss, typed or put together while it runs, a
 TEST_CASE("operands of a loss that do not fit are refused on all workers, as types do", "[refusal]") {
   const auto of = [](const layout& l, const team_handle& t, element e = element::float64) {
     return tensor<dyn>(t, l,
-                       at::zeros(tessera::detail::sizes_of(held_by(l, t->rank())), tessera::detail::scalar_type(e)));
+                       at::zeros(tessera::detail::sizes_of(held_by(l, t->rank())), tessera::detail::scalar_type_of(e)));
   };
   const layout x = value_of<scores>.layout;
   const layout row = value_of<tensor<partition<grid, blocks<up>>, shape_of<4>, double>>.layout;

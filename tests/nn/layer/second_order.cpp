@@ -28,7 +28,7 @@ double curvature_is_off(const std::vector<index_t>& sizes, double edges_apart) {
   const at::Tensor here = global_of(sizes, numbers{3});
   const at::Tensor along = global_of(sizes, numbers{4});
   const auto run = in_team<grid>([&](team<grid>& t) {
-    t.state()->carrier().edges_apart = edges_apart;
+    set_edges_apart(t.state()->carrier(), edges_apart);
     const Net net{t, seed{3}};
     const auto at = [&](double step) {
       auto x = distribute<typename Net::input>(t, here + step * along);

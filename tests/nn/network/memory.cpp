@@ -219,8 +219,10 @@ shares measured(const Team& t, index_t batch, const at::Tensor& image) {
 // No worker takes more than is said, and one takes nearly that.
 template <class Module, class In>
 std::string differs_in_memory(const std::vector<index_t>& extents, double least = 0.95) {
-  const at::Tensor image =
-      (global_of(extents, numbers{3}) * 1000).abs().remainder(7).to(tessera::detail::scalar_type(value_of<In>.element));
+  const at::Tensor image = (global_of(extents, numbers{3}) * 1000)
+                               .abs()
+                               .remainder(7)
+                               .to(tessera::detail::scalar_type_of(value_of<In>.element));
   const auto run = in_team<typename In::mesh_type>([&](auto& t) { return measured<Module, In>(t, extents[0], image); });
   if (!run.well()) return run.errors();
   shares most{0, 0, 0, 0};

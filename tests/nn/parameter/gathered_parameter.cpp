@@ -132,7 +132,7 @@ index_t uncounted(const std::vector<index_t>& extents, int calls = 1) {
   const auto run = in_team<typename Net::input::mesh_type>([&](auto& t) {
     const Net net{t, seed{3}};
     auto x = distribute<typename Net::input>(
-        t, global_of(extents, numbers{1}).to(tessera::detail::scalar_type(value_of<typename Net::input>.element)));
+        t, global_of(extents, numbers{1}).to(tessera::detail::scalar_type_of(value_of<typename Net::input>.element)));
     x.requires_grad();
     net(x);  // binds
     nn::reduce_gradients(net);
@@ -696,7 +696,7 @@ TEST_CASE("what is gathered goes behind forward where a layer computes in anothe
         gathered += bytes;
       });
       const tensor<dyn> given =
-          distribute(t.state(), x.layout, global_of(extents, numbers{3}).to(tessera::detail::scalar_type(e)));
+          distribute(t.state(), x.layout, global_of(extents, numbers{3}).to(tessera::detail::scalar_type_of(e)));
       given.local().set_requires_grad(true);  // else a product keeps no weight
       net({given});                           // binds
       memory_count count;

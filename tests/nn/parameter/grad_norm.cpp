@@ -139,7 +139,7 @@ TEST_CASE("each element of a gradient counts once, whatever its parameter's layo
         net.all.emplace_back(t.state(), fmt::format("p{}", number++), parameter_value{"p", x, x, {}}, e, seed{1});
         const at::Tensor g = (at::arange(1, 1 + 4 * x.dims[1].extent, at::kDouble) / 2)
                                  .reshape({4, -1})
-                                 .to(tessera::detail::scalar_type(e)) *
+                                 .to(tessera::detail::scalar_type_of(e)) *
                              (e == element::complex128 ? at::Scalar(c10::complex<double>(0, 2)) : at::Scalar(1));
         const nn::parameter& p = net.all.back();
         p.stored().local().mutable_grad() = tessera::detail::distribute_value(t.state(), cotangent(x), e, g).local();

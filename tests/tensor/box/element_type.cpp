@@ -50,7 +50,7 @@ int world_of(const layout_pair& p) {
 
 template <class Visit>
 void each_scalar_type(Visit&& visit) {
-  for (int e = 0; e < number_of_elements; ++e) visit(tessera::detail::scalar_type(static_cast<tessera::element>(e)));
+  for (int e = 0; e < number_of_elements; ++e) visit(tessera::detail::scalar_type_of(static_cast<tessera::element>(e)));
 }
 
 layout line_of(int size, index_t n, axis_placement how) {

@@ -32,7 +32,7 @@ TEST_CASE("a network that is trained, saved, loaded and assigned on devices come
     for (const double edges_apart : {0.0, 8.0})
       on_ship([&](team<ship>& t, c10::Device device) -> std::string {
         t.state()->checks = checked ? checks::always : checks::sampled;
-        t.state()->carrier().edges_apart = edges_apart;
+        set_edges_apart(t.state()->carrier(), edges_apart);
         std::string wrong;
         for (const auto& [key, one] : trained(t, device, file))
           if (!at::allclose(one, host.at(key), 1e-12, 1e-12)) wrong += key + " differs; ";

@@ -17,7 +17,7 @@ const std::vector<at::ScalarType>& scalar_types() {
     std::vector<at::ScalarType> found;
     for (int t = 0; t < static_cast<int>(at::ScalarType::Undefined); ++t) try {
         found.push_back(
-            tessera::detail::scalar_type(tessera::detail::element_of_scalar(static_cast<at::ScalarType>(t))));
+            tessera::detail::scalar_type_of(tessera::detail::element_of_scalar(static_cast<at::ScalarType>(t))));
       } catch (const error&) {
       }
     return found;
@@ -49,8 +49,8 @@ struct parts_of_values {
   values imaginary;
 };
 
-/// The values that meaning `m` has in the tensors of a run; empty where a tensor has another shape or type.
-std::optional<parts_of_values> values_in(const outcome<seen>& run, at::Tensor seen::* which, const meaning& m,
+/// The values that `m` gives a layout in the tensors of a run; empty where a tensor has another shape or type.
+std::optional<parts_of_values> values_in(const outcome<seen>& run, at::Tensor seen::* which, const layout_oracle& m,
                                          at::ScalarType type) {
   parts_of_values v{values(m.holders.size()), values(m.holders.size())};
   std::vector<bool> inside(run.results.size(), false);
@@ -81,24 +81,24 @@ std::string judge_exchange(const fuzz_case& c, const carried& over) {
   if (!type) return "there is no element " + c.element;
   const nature e{*type};
   const int world = world_of(c);
-  const meaning from{c.from};
-  const meaning to{c.to};
+  const layout_oracle from{c.from};
+  const layout_oracle to{c.to};
   // of complex numbers here only sums
   if (e.complex && !(from.with == combine::sum && to.with == combine::sum)) return {};
   const layout seeded_layout = cotangent(c.to);
   const layout gradient_layout = cotangent(c.from);
-  const meaning seeded{seeded_layout};
-  const meaning gradient{gradient_layout};
+  const layout_oracle seeded{seeded_layout};
+  const layout_oracle gradient{gradient_layout};
   const bool pairs = e.differentiable && only_sums(c);
 
   const kind_of_values kind = e.boolean ? kind_of_values::truths : kind_for(from, to);
-  const auto rolled = [&](const meaning& m, std::uint64_t salt, kind_of_values k) {
+  const auto rolled = [&](const layout_oracle& m, std::uint64_t salt, kind_of_values k) {
     return dealt(m, [&](int number, int term) { return value_at(salt, number, term, k, e.negative); });
   };
   const parts_of_values x{rolled(from, c.salt, kind), rolled(from, c.salt + 2, kind)};
   const parts_of_values z{rolled(seeded, c.salt + 1, kind_of_values::numbers),
                           rolled(seeded, c.salt + 3, kind_of_values::numbers)};
-  const auto boxes = [&](const meaning& m, const parts_of_values& v) {
+  const auto boxes = [&](const layout_oracle& m, const parts_of_values& v) {
     std::vector<at::Tensor> all;
     for (int r = 0; r < world; ++r) all.push_back(at::zeros(sizes_of(m.of, nullptr), e.type));
     for (std::size_t i = 0; i < m.holders.size(); ++i)
@@ -149,7 +149,7 @@ std::string judge_exchange(const fuzz_case& c, const carried& over) {
     back += r->back;
     if (!r->inputs_kept) return "an input was written to";
   }
-  for (const meaning* m = &to; const holder& w : m->holders)
+  for (const layout_oracle* m = &to; const holder& w : m->holders)
     if (w.holds && !run.of(w.rank).repeats) return "the same change again brings something else";
   const auto said = [&](const change& plan) {
     return cost_of(plan).total * static_cast<index_t>(at::elementSize(e.type));

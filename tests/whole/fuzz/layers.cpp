@@ -56,7 +56,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   const c10::Device device(static_cast<c10::DeviceType>(place.kind), static_cast<c10::DeviceIndex>(place.index));
   const auto r = static_cast<std::size_t>(carrier->rank());
   // in half of the cases edges come behind the rest, whatever their share
-  carrier->edges_apart = c.salt % 2 == 0 ? 0 : 8;
+  set_edges_apart(*carrier, c.salt % 2 == 0 ? 0 : 8);
   const auto team = std::make_shared<team_state>(carrier, c.operands[0].layout.mesh);
   came_to s;
   std::vector<tensor<dyn>> x;
@@ -133,7 +133,7 @@ serial_result serial(const layer_case& c, at::ScalarType precision, const came_t
                      const std::function<tensors(const serial_call&)>& gives) {
   serial_call call{c, {}, {}};
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
-    const at::ScalarType own = tessera::detail::scalar_type(c.operands[i].element);
+    const at::ScalarType own = tessera::detail::scalar_type_of(c.operands[i].element);
     call.x.push_back(value_of_operand(c, i).to(is_real(own) ? precision : own).set_requires_grad(is_real(own)));
   }
   serial_result result;
@@ -406,7 +406,7 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
   if (f.likewise) in_float.push_back(serial(c, at::kFloat, first, f.likewise));
   double epsilon = 0;  // of what is computed with: weights may be wider than operands
   for (const tensor_value& x : c.operands)
-    epsilon = std::max(epsilon, epsilon_of(tessera::detail::scalar_type(x.element)));
+    epsilon = std::max(epsilon, epsilon_of(tessera::detail::scalar_type_of(x.element)));
   for (const auto& part : first.parts) {
     const auto& name = part.first;  // no binding: clang 14 lets no lambda hold one
     const auto& mine = part.second;

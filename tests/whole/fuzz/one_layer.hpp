@@ -59,7 +59,7 @@ inline at::Tensor value_of_state(const layer_case& c, const std::string& key, co
 }
 
 /// The terms of each element that somebody holds; none of one that nobody holds.
-inline std::vector<std::set<int>> terms_of(const meaning& m) {
+inline std::vector<std::set<int>> terms_of(const layout_oracle& m) {
   std::vector<std::set<int>> all(static_cast<std::size_t>(volume_of(m.of)));
   for (const holder& w : m.holders)
     for (int n : w.numbers) all[static_cast<std::size_t>(n)].insert(m.term(w));
@@ -69,7 +69,7 @@ inline std::vector<std::set<int>> terms_of(const meaning& m) {
 /// The boxes of all workers of a world that mean a global tensor; terms of a sum are any that add up to it.
 inline tensors boxes_of(const layout& x, element e, const at::Tensor& global, int world, int memory,
                         std::uint64_t salt) {
-  const meaning m{x};
+  const layout_oracle m{x};
   const auto terms = terms_of(m);
   const auto other = [&](int n, int term) { return value_at(salt, n, term, kind_of_values::numbers) / 16; };
   const at::Tensor all = global.contiguous();
@@ -79,7 +79,7 @@ inline tensors boxes_of(const layout& x, element e, const at::Tensor& global, in
     return std::accumulate(std::next(held.begin()), held.end(), all.data_ptr<double>()[n],
                            [&](double rest, int one) { return rest - other(n, one); });
   });
-  const nature of{tessera::detail::scalar_type(e)};
+  const nature of{tessera::detail::scalar_type_of(e)};
   tensors boxes;
   for (int r = 0; r < world; ++r) boxes.push_back(at::zeros(sizes_of(x, nullptr), of.type));
   for (std::size_t i = 0; i < m.holders.size(); ++i)
@@ -91,7 +91,7 @@ inline tensors boxes_of(const layout& x, element e, const at::Tensor& global, in
 /// The gradient of a result that lies like this: what nobody holds has none.
 inline at::Tensor value_of_seed(const layer_case& c, std::size_t result, const layout& y) {
   at::Tensor all = numbers_of(extents_of(y), c.salt + 500 + result);
-  const auto terms = terms_of(meaning{y});
+  const auto terms = terms_of(layout_oracle{y});
   for (std::size_t n = 0; n < terms.size(); ++n)
     if (terms[n].empty()) all.data_ptr<double>()[n] = 0;
   return all;
@@ -133,7 +133,7 @@ inline double epsilon_of(at::ScalarType t) {
 /// it says how many roundings there are.
 inline std::string apart(const layout& x, const tensors& boxes, const at::Tensor& exact, const tensors& in_float,
                          double computed_in) {
-  const meaning m{x};
+  const layout_oracle m{x};
   values v(m.holders.size());
   at::ScalarType type = at::kDouble;
   for (std::size_t i = 0; i < m.holders.size(); ++i) {

@@ -93,7 +93,7 @@ inline bool has_terms(const layout& x) {
 inline bool takes_truths(combine with) { return with == combine::any || with == combine::all; }
 
 /// How a layout means numbers: terms along the axes that sum, copies along replicate and invariant ones.
-struct meaning {
+struct layout_oracle {
   const layout& of;
   std::vector<holder> holders = holders_of(of);
   combine with = *one_combine(of);
@@ -158,7 +158,7 @@ using values = std::vector<std::vector<double>>;
 /// Which values go through a change: numbers from -4 to 4; 1 and -1 to be multiplied; truths.
 enum class kind_of_values { numbers, signs, truths };
 
-inline kind_of_values kind_for(const meaning& from, const meaning& to) {
+inline kind_of_values kind_for(const layout_oracle& from, const layout_oracle& to) {
   if (takes_truths(from.with) || takes_truths(to.with)) return kind_of_values::truths;
   return from.with == combine::prod ? kind_of_values::signs : kind_of_values::numbers;
 }
@@ -176,7 +176,7 @@ inline double value_at(std::uint64_t salt, int number, int term, kind_of_values 
 
 /// Values that mean something, of f(number, term): copies are equal, terms arbitrary.
 template <class Value>
-values dealt(const meaning& m, Value&& f) {
+values dealt(const layout_oracle& m, Value&& f) {
   values all;
   for (const holder& w : m.holders) {
     all.emplace_back();
@@ -187,7 +187,7 @@ values dealt(const meaning& m, Value&& f) {
 }
 
 /// The tensor that values mean, by number; an element that nobody holds is an empty combination.
-inline std::vector<double> global_of(const meaning& m, const values& v, bool boolean = false) {
+inline std::vector<double> global_of(const layout_oracle& m, const values& v, bool boolean = false) {
   std::vector<double> all(static_cast<std::size_t>(volume_of(m.of)), neutral(m.with));
   for (std::size_t i = 0; i < m.holders.size(); ++i) {
     if (!m.is_first_copy(m.holders[i])) continue;
@@ -202,7 +202,7 @@ inline std::vector<double> global_of(const meaning& m, const values& v, bool boo
 /// Where values do not mean a global tensor: every copy must be it, terms must combine to it, as `same(found, wanted)`
 /// has it.
 template <class Same = std::equal_to<>>
-std::string differs(const meaning& m, const values& v, const std::vector<double>& global, bool boolean = false,
+std::string differs(const layout_oracle& m, const values& v, const std::vector<double>& global, bool boolean = false,
                     const Same& same = {}) {
   std::map<std::vector<int>, std::vector<double>> sums;
   for (std::size_t i = 0; i < m.holders.size(); ++i) {
@@ -231,7 +231,7 @@ std::string differs(const meaning& m, const values& v, const std::vector<double>
 }
 
 /// Σ x y over all holders, an invariant axis counted once.
-inline double paired(const meaning& m, const values& x, const values& y) {
+inline double paired(const layout_oracle& m, const values& x, const values& y) {
   double sum = 0;
   for (std::size_t i = 0; i < m.holders.size(); ++i)
     if (m.is_paired(m.holders[i]))

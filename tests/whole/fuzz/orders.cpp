@@ -39,7 +39,7 @@ tensors boxes_of_any(const layout& x, const at::Tensor& global, int world, int m
 }
 
 at::Tensor operand_of(const layer_case& c, std::size_t i) {
-  return as_numbers_of(tessera::detail::scalar_type(c.operands[i].element), value_of_operand(c, i), c.salt + i);
+  return as_numbers_of(tessera::detail::scalar_type_of(c.operands[i].element), value_of_operand(c, i), c.salt + i);
 }
 at::Tensor state_of(const layer_case& c, const std::string& key, const std::vector<index_t>& sizes, at::ScalarType e) {
   return as_numbers_of(e, value_of_state(c, key, sizes), c.salt + 31);
@@ -89,7 +89,7 @@ struct leaf {
 std::string check_elements(const std::vector<tensor<dyn>>& y, const std::vector<element>& promised) {
   for (std::size_t k = 0; k < y.size(); ++k) {
     if (y[k].type() != promised[k]) return fmt::format("result {} is of another element than was planned", k);
-    if (y[k].local().scalar_type() != tessera::detail::scalar_type(promised[k]))
+    if (y[k].local().scalar_type() != tessera::detail::scalar_type_of(promised[k]))
       return fmt::format("result {} has another element than it says", k);
   }
   return {};
@@ -234,7 +234,7 @@ std::string apart_of_any(const layout& x, const tensors& boxes, const at::Tensor
 std::optional<layer_case> of_element(layer_case c, element e) {
   bool has = false;
   for (tensor_value& x : c.operands) {
-    if (!at::isFloatingType(tessera::detail::scalar_type(x.element))) continue;
+    if (!at::isFloatingType(tessera::detail::scalar_type_of(x.element))) continue;
     x.element = e;
     has = true;
   }

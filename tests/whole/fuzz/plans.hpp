@@ -47,7 +47,7 @@ class step_judge {
         world_(world),
         servers_{s.kind == map::move ? s.from : s.to},
         readers_{s.kind == map::move ? s.to : s.from} {
-    for (const meaning* side : {&servers_, &readers_}) {
+    for (const layout_oracle* side : {&servers_, &readers_}) {
       auto& place = side == &servers_ ? server_at_ : reader_at_;
       place.assign(static_cast<std::size_t>(world) + 1, -1);
       for (std::size_t i = 0; i < side->holders.size(); ++i)
@@ -78,8 +78,8 @@ class step_judge {
   /// What the messages make of values.
   values carried(const values& in) const {
     const bool fold = step_.kind == map::fold;
-    const meaning& from = fold ? readers_ : servers_;
-    const meaning& to = fold ? servers_ : readers_;
+    const layout_oracle& from = fold ? readers_ : servers_;
+    const layout_oracle& to = fold ? servers_ : readers_;
     const auto& from_at = fold ? reader_at_ : server_at_;
     const auto& to_at = fold ? server_at_ : reader_at_;
     std::vector<std::vector<double>> source(from.holders.size());
@@ -104,8 +104,8 @@ class step_judge {
     return out;
   }
 
-  const meaning& before() const { return step_.kind == map::move ? servers_ : readers_; }
-  const meaning& after() const { return step_.kind == map::move ? readers_ : servers_; }
+  const layout_oracle& before() const { return step_.kind == map::move ? servers_ : readers_; }
+  const layout_oracle& after() const { return step_.kind == map::move ? readers_ : servers_; }
 
  private:
   int reader_of(const parcel& p) const { return step_.kind == map::move ? p.to : p.from; }
@@ -241,8 +241,8 @@ class step_judge {
 
   step step_;
   int world_;
-  meaning servers_;
-  meaning readers_;
+  layout_oracle servers_;
+  layout_oracle readers_;
   std::vector<int> server_at_;
   std::vector<int> reader_at_;
   std::vector<std::vector<bool>> holds_;
@@ -252,17 +252,17 @@ class step_judge {
 
 /// Takes values through the plan of a change; says what is wrong with the plan, with a box between two steps, or with
 /// the result.
-inline std::string run_plan(const layout& from, const layout& to, int world, const meaning& begin, const meaning& end,
-                            values& v) {
+inline std::string run_plan(const layout& from, const layout& to, int world, const layout_oracle& begin,
+                            const layout_oracle& end, values& v) {
   const change c = change_between(from, to);
-  const auto by_rank = [](const meaning& m, const values& all) {
+  const auto by_rank = [](const layout_oracle& m, const values& all) {
     std::map<int, std::pair<std::vector<int>, std::vector<double>>> boxes;
     for (std::size_t i = 0; i < all.size(); ++i)
       if (m.holders[i].holds) boxes[m.holders[i].rank] = {m.holders[i].numbers, all[i]};
     return boxes;
   };
   auto boxes = by_rank(begin, v);
-  const auto handed_on = [&](const meaning& m) {  // the boxes as the next layout has them
+  const auto handed_on = [&](const layout_oracle& m) {  // the boxes as the next layout has them
     values all(m.holders.size());
     std::size_t found = 0;
     for (std::size_t i = 0; i < all.size(); ++i) {
@@ -293,8 +293,8 @@ inline std::string run_plan(const layout& from, const layout& to, int world, con
 /// What is wrong with the plan of a case and of its adjoint, or nothing.
 inline std::string judge_plan(const fuzz_case& c) {
   const int world = world_of(c);
-  const meaning from{c.from};
-  const meaning to{c.to};
+  const layout_oracle from{c.from};
+  const layout_oracle to{c.to};
   const kind_of_values kind = kind_for(from, to);
   const values x = dealt(from, [&](int number, int term) { return value_at(c.salt, number, term, kind); });
   const std::vector<double> global = fuzz::global_of(from, x);
@@ -305,8 +305,8 @@ inline std::string judge_plan(const fuzz_case& c) {
 
   const layout back_from = cotangent(c.to);
   const layout back_to = cotangent(c.from);
-  const meaning seeded{back_from};
-  const meaning gradient{back_to};
+  const layout_oracle seeded{back_from};
+  const layout_oracle gradient{back_to};
   const values z =
       dealt(seeded, [&](int number, int term) { return value_at(c.salt + 1, number, term, kind_of_values::numbers); });
   values g = z;

@@ -23,11 +23,7 @@ class device_transport : public transport {
   std::uint64_t free_id(std::uint64_t from) const override { return host_->free_id(from); }
 
  protected:
-  explicit device_transport(std::shared_ptr<transport> host) : host_(std::move(host)) {
-    time_limit = host_->time_limit;
-    checks = host_->checks;
-    edges_apart = host_->edges_apart;
-  }
+  explicit device_transport(std::shared_ptr<transport> host) : host_(std::move(host)) { configure(host_->settings()); }
 
   /// This worker's device of those that its process sees: the chosen one, else its local rank mod their number. Workers
   /// that are threads see the devices of one process, and there the local rank is the rank.

@@ -26,6 +26,14 @@ struct transport_traits {
   tensor_device tensors{};  ///< where the tensors lie that it serves
 };
 
+/// What a launch asks of its workers, the same on all of them.
+struct transport_settings {
+  std::chrono::seconds time_limit{600};      ///< how long a worker waits for another one
+  tessera::checks checks = checks::sampled;  ///< how often teams compare what workers do and hold
+  /// the share of a worker's outputs up to which those whose windows read a halo come behind the others
+  double edges_apart = 0;
+};
+
 /// Carries boxes between the workers of one launch; seen from one of them. Its exchanges keep it alive, so a
 /// std::shared_ptr owns it.
 class transport : public std::enable_shared_from_this<transport> {
@@ -73,10 +81,10 @@ class transport : public std::enable_shared_from_this<transport> {
     if (!fault) fault = why;
   }
 
-  std::chrono::seconds time_limit{600};      ///< how long a worker waits for another one
-  tessera::checks checks = checks::sampled;  ///< how often teams compare what workers do and hold
-  /// the share of a worker's outputs up to which those whose windows read a halo come behind the others
-  double edges_apart = 0;
+  const transport_settings& settings() const { return settings_; }
+  /// Takes other ones, on all workers, while none of them is in a call; a team keeps the checks that it was made with.
+  void configure(const transport_settings& settings) { settings_ = settings; }
+
   std::optional<error> fault;  ///< the launch fails with it, even if the program goes on (`fail_with`)
   /// is told what stopped this worker, where its program calls again behind it
   std::function<void(const error&)> went_on;
@@ -95,6 +103,7 @@ class transport : public std::enable_shared_from_this<transport> {
  private:
   friend class agreement;
 
+  transport_settings settings_;
   std::map<std::uint64_t, std::shared_ptr<bound_exchange>> agreements_;
   std::uint64_t next_id_ = 1;  // of a plan that workers agree on
 };

@@ -41,16 +41,16 @@ class message_transport : public transport {
     detector_.end();
     int watched = -1;
     std::uint64_t heard = 0;
-    auto until = detail::deadline_after(time_limit);
+    auto until = detail::deadline_after(settings().time_limit);
     auto next_hail = clock::now();
     for (int other; (other = detector_.still_runs()) >= 0; listen()) {
       if (other != watched || detector_.heard_of(other) != heard) {
         watched = other;
         heard = detector_.heard_of(other);
-        until = detail::deadline_after(time_limit);
+        until = detail::deadline_after(settings().time_limit);
       }
       if (clock::now() > until)
-        detector_.fail(refusal{code::time_limit, rank(), other, time_limit.count()},
+        detector_.fail(refusal{code::time_limit, rank(), other, settings().time_limit.count()},
                        worker_text(rank(), has_ended) + "; " + worker_text(other, in_no_call));
       if (clock::now() > next_hail) {
         next_hail = clock::now() + a_while;

@@ -17,7 +17,7 @@ class message_wait {
 
   message_wait(message_transport& carrier, std::uint64_t exchange, const exchange_call& call, dependencies of)
       : carrier_(carrier), call_(call) {
-    until_ = detail::deadline_after(carrier_.time_limit);
+    until_ = detail::deadline_after(carrier_.settings().time_limit);
     next_question_ = clock::now() + message_transport::a_while;
     carrier_.needs_ = std::move(of);
     carrier_.detector_.enter(exchange, call);
@@ -38,7 +38,7 @@ class message_wait {
     } else if (last_ && now > *last_) {
       const int stuck = carrier_.detector_.behind();
       carrier_.detector_.fail(
-          refusal{code::time_limit, carrier_.rank(), stuck, carrier_.time_limit.count()},
+          refusal{code::time_limit, carrier_.rank(), stuck, carrier_.settings().time_limit.count()},
           worker_text(carrier_.rank(), text_of(call_.does)) + "; " + worker_text(stuck, in_no_call));
     } else if (!last_ && now > next_question_) {
       next_question_ = clock::time_point::max();

@@ -112,13 +112,14 @@ class nccl_transport final : public device_transport {
 
   void wait(const std::function<bool()>& done, const char* does) {
     detail::spin_wait p(false);
-    const auto until = detail::deadline_after(time_limit);
+    const auto until = detail::deadline_after(settings().time_limit);
     while (!done()) {
       go_on();
       if (!p.pause()) continue;
       listen();
       if (detail::spin_wait::clock::now() > until)
-        throw error(refusal{code::time_limit, rank(), rank(), time_limit.count()}, worker_text(rank(), does));
+        throw error(refusal{code::time_limit, rank(), rank(), settings().time_limit.count()},
+                    worker_text(rank(), does));
     }
   }
 

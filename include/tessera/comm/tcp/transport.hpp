@@ -24,7 +24,7 @@ class tcp_transport final : public message_transport {
  public:
   tcp_transport(const launch_environment& started, const rendezvous& meet, std::chrono::seconds limit)
       : tcp_transport(started, detail::tcp_meeting(started, meet, limit)) {
-    time_limit = limit;
+    configure({.time_limit = limit});
   }
 
   transport_traits traits() const override { return {"tcp", false}; }

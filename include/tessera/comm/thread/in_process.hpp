@@ -271,8 +271,8 @@ void in_process::wait(Done&& done, detail::waited_call call, Does&& does) {
       call.does = does();
       rendezvous_->wait(rank_, call);
     }
-    if (!until) until = detail::deadline_after(time_limit);
-    if (detail::spin_wait::clock::now() > *until) rendezvous_->late(rank_, time_limit);
+    if (!until) until = detail::deadline_after(settings().time_limit);
+    if (detail::spin_wait::clock::now() > *until) rendezvous_->late(rank_, settings().time_limit);
   }
 }
 

@@ -69,9 +69,9 @@ class regular_file {
 
 /// A file that takes another one's place when it is whole: it is written beside that one under a name of its own, so
 /// that neither a reader nor another job sees half of it, and goes where it is not kept.
-class replacement : regular_file {
+class atomic_file : regular_file {
  public:
-  explicit replacement(const std::filesystem::path& path) : regular_file(target_of(path), -1) {
+  explicit atomic_file(const std::filesystem::path& path) : regular_file(target_of(path), -1) {
     struct stat is;
     const bool exists = ::stat(path_.c_str(), &is) == 0;
     if (!exists && errno != ENOENT) refuse(errno);
@@ -85,7 +85,7 @@ class replacement : regular_file {
     if (descriptor_ < 0) refuse(errno);
     if (exists) static_cast<void>(::fchmod(descriptor_, is.st_mode & 07777));  // as far as the file system has modes
   }
-  ~replacement() {
+  ~atomic_file() {
     if (!beside_.empty()) ::unlink(beside_.c_str());
   }
 
@@ -144,7 +144,7 @@ namespace tessera {
 
 /// Writes a file that appears whole or not at all, in place of what is there. One worker calls it.
 inline void write_whole(const std::filesystem::path& path, std::string_view bytes) {
-  detail::replacement file(path);
+  detail::atomic_file file(path);
   file.write(bytes.data(), bytes.size());
   file.keep();
 }

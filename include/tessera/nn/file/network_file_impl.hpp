@@ -8,7 +8,7 @@
 namespace tessera::detail {
 
 /// The words of a list, or a word alone.
-inline std::vector<std::string> words_of(const file::json_cursor& here) {
+inline std::vector<std::string> word_list(const file::json_cursor& here) {
   if (here.value().is_string()) return {here.word()};
   std::vector<std::string> all;
   for (std::size_t i = 0; i < here.list().size(); ++i) all.push_back(here.item(i).word());
@@ -34,7 +34,7 @@ class network_reader {
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
     const file::json_cursor outputs = all.at("outputs");
-    for (const std::string& y : words_of(outputs)) p.output(value(y, outputs), y);
+    for (const std::string& y : word_list(outputs)) p.output(value(y, outputs), y);
   }
 
  private:
@@ -59,7 +59,7 @@ class network_reader {
     if (!begun_.insert(named).second) throw error(refusal{code::program_cycle}, by.path() + ": " + named);
     const file::json_cursor node = nodes_.item(found->second);
     std::vector<nn::dynamic_flow> operands;
-    for (const std::string& x : words_of(node.at("of"))) operands.push_back(value(x, node));
+    for (const std::string& x : word_list(node.at("of"))) operands.push_back(value(x, node));
     const std::vector<nn::dynamic_flow> y = table_.add(nn::node_options(node, mesh_, keep_), operands);
     added_.insert(named);
     if (y.size() == 1) values_.emplace(named, y[0]);

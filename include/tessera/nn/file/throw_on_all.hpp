@@ -32,7 +32,7 @@ void on_first(const team_handle& team, const reason& otherwise, F&& f) {
 /// where they did not all meet the same, it says which worker that was. What LibTorch or the standard library throws
 /// gets the code `otherwise`.
 template <class F>
-void together(const team_handle& team, const reason& otherwise, F&& f) {
+void throw_on_all(const team_handle& team, const reason& otherwise, F&& f) {
   const std::string mine = packed_failure(otherwise, f);
   const std::vector<std::uint64_t> failures = team->collect(mine.empty() ? 0 : 1, "telling how it went");
   const auto failed = static_cast<std::size_t>(std::find(failures.begin(), failures.end(), 1) - failures.begin());

@@ -98,7 +98,7 @@ TESSERA_INLINE void save(const team_handle& team, const keyed_state& kept, const
   if (team->inside()) {
     agree_on_file(*team, path, names);
     agree_on_kept(*team, kept, path.string() + ": ");
-    together(team, code::file_not_written, rename);
+    throw_on_all(team, code::file_not_written, rename);
     on_first(team, code::file_not_written, [&] {
       std::vector<stored_tensor> entries;
       for (const auto& [key, parts] : tensors)
@@ -139,7 +139,7 @@ TESSERA_INLINE void load(const team_handle& team, const keyed_state& kept, const
     for (const stored_tensor& t : reader->tensors()) found.emplace(t.key, &t);
     found = under_other_keys(std::move(found), names.keys, path.string() + ": ");
     check_state(kept, found, path.string() + ": ",
-                [](const stored_tensor* t) { return c10::str(scalar_type(t->type), at::IntArrayRef(t->shape)); });
+                [](const stored_tensor* t) { return c10::str(scalar_type_of(t->type), at::IntArrayRef(t->shape)); });
   });
   std::vector<std::uint64_t> has;
   for (const auto& [key, parts] : kept) has.push_back(found.count(key));

@@ -135,7 +135,7 @@ class weights_reader {
   const std::vector<stored_tensor>& tensors() const { return tensors_; }
 
   at::Tensor read(const stored_tensor& t) const {
-    at::Tensor values = at::empty(t.shape, scalar_type(t.type));
+    at::Tensor values = at::empty(t.shape, scalar_type_of(t.type));
     file_.read(values.data_ptr(), t.to - t.from, data_ + t.from);
     return values;
   }
@@ -233,7 +233,7 @@ class weights_writer {
   }
 
   nlohmann::json header_;
-  replacement file_;
+  atomic_file file_;
   xxh64 sum_;
 };
 

@@ -115,7 +115,7 @@ using matrices = std::vector<weighted_rows<Real>>;
 /// The product, without a record for backward: of all other indices one after the other, so that what lies between
 /// stays in the cache.
 template <class Real>
-at::Tensor product(const matrices<Real>& along, const at::Tensor& given) {
+at::Tensor product_along(const matrices<Real>& along, const at::Tensor& given) {
   const at::Tensor x = given.contiguous();
   std::vector<index_t> sizes = x.sizes().vec();
   const std::size_t first = sizes.size() - along.size();
@@ -205,7 +205,7 @@ class combining {
 
   /// The product with the matrices or with their transposes, without a record for backward.
   at::Tensor of(const at::Tensor& x, bool back) const {
-    if (x.device().is_cpu()) return product(back ? back_ : there_, x);
+    if (x.device().is_cpu()) return product_along(back ? back_ : there_, x);
     const std::vector<row_taps>& all = back ? taps_back_ : taps_there_;
     at::Tensor y = x;
     for (std::size_t i = all.size(); i-- > 0;) y = all[i].apply(y, x.dim() - static_cast<index_t>(all.size() - i));

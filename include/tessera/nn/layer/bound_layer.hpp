@@ -22,8 +22,8 @@ class bound_layer {
       exchanges.push_back({team->intern(plan.from(i)), team->intern(plan.to(i))});
     for (int i = 0; i < plan.outputs(); ++i) {
       results.push_back({team->intern(plan.raw(i)), team->intern(plan.output(i))});
-      gives.push_back(tessera::detail::scalar_type(plan.element_of(i, first)));
-      travels.push_back(tessera::detail::scalar_type(plan.travels_in(i, first)));
+      gives.push_back(tessera::detail::scalar_type_of(plan.element_of(i, first)));
+      travels.push_back(tessera::detail::scalar_type_of(plan.travels_in(i, first)));
     }
     for (int r = 0; r < team->carrier().size(); ++r) {
       const auto empty = [r](const layout& x) { return cutting{x}.elements_of(r) == 0; };
@@ -68,8 +68,8 @@ class bound_layer {
     using found = std::shared_ptr<const Edges>;
     if (some_are_empty || team->checks == checks::always) return {};
     const found& edges = once<found>([&]() -> found {
-      const auto made =
-          std::make_shared<const Edges>(inputs[0], team->rank(), outputs, team->carrier().edges_apart, of...);
+      const auto made = std::make_shared<const Edges>(inputs[0], team->rank(), outputs,
+                                                      team->carrier().settings().edges_apart, of...);
       return made->serve() ? made : nullptr;
     });
     if (!edges) return {};

@@ -90,7 +90,7 @@ inline at::Tensor forward(const call& c, const engine::repartition_description&)
 inline at::Tensor forward(const call& c, const engine::free_parameter&) { return c.weight(0); }
 inline at::Tensor forward(const call& c, const engine::free_buffer&) { return c.bound.leaving(c.buffer(0).value()); }
 inline at::Tensor forward(const call& c, const engine::cast_description& layer) {
-  return c.operand().to(tessera::detail::scalar_type(layer.element));
+  return c.operand().to(tessera::detail::scalar_type_of(layer.element));
 }
 inline at::Tensor forward(const call& c, const engine::prelu_description&) { return engine::forward_prelu(c); }
 inline at::Tensor forward(const call& c, const engine::relu_description&) { return at::relu(c.operand()); }

@@ -63,7 +63,7 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
     }
     const sample_point<Real> p = kept ? sample_point<Real>{y} : sample_point_of<Real>(r, y);
     for (index_t t = -reached.before; t <= reached.after; ++t)
-      rows.add(clamp(clamp(p.below + t, 0, r.n - 1), inputs.lo, inputs.hi - 1) - inputs.lo,
+      rows.add(clamped(clamped(p.below + t, 0, r.n - 1), inputs.lo, inputs.hi - 1) - inputs.lo,
                static_cast<Real>(weight_at(r.mode, t, p.beyond)));
     rows.end_row();
   }

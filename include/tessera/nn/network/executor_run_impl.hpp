@@ -68,9 +68,9 @@ TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& v
   std::vector<at::Tensor> operands;
   for (const std::size_t v : node.operands) operands.push_back(values[v]);
   for (const std::size_t v : node.done_with) values[v].reset();
-  struct dropping {  // of a layer that throws
+  struct drop_guard {  // of a layer that throws
     const std::vector<parameter>& all;
-    ~dropping() {
+    ~drop_guard() {
       for (const parameter& w : all) w.drop();
     }
   } const taken{mine.parameters};

@@ -61,6 +61,8 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
   };
 
  public:
+  // By the number of inputs, as no call site can follow a pack whose types are deduced.
+
   /// The network's outputs: a tensor, or a tuple of them. An operand may be spelled in any way that means the input's
   /// partition; where one is a tensor whose layout is a value, so are the outputs.
   template <class A>

@@ -21,7 +21,7 @@ struct overlapped_halo {
     index_t begin, size;
 
     at::Tensor of_outputs(const at::Tensor& y) const { return narrowed(y, dimension, begin, size); }
-    at::Tensor of_frame(at::Tensor x) const {
+    at::Tensor in_padded_box(at::Tensor x) const {
       for (int d = 0; d < sizes.count; ++d) x = narrowed(x, d, begins[d], sizes[d]);
       return x;
     }
@@ -52,7 +52,7 @@ struct overlapped_halo {
     return std::pair(read, part);
   }
   /// A padded box that is zero but for a box that begins there.
-  at::Tensor in_frame(const at::Tensor& x, const box_vector& at) const {
+  at::Tensor padded_at(const at::Tensor& x, const box_vector& at) const {
     padded_box f = around;
     for (int d = 0; d < at.count; ++d) {
       f.before[d] = at[d];
@@ -84,12 +84,12 @@ class edges_backward final : public torch::autograd::Node {
     at::Tensor part = writable(std::move(gradients[0]));
     const at::Tensor padded_box = room(), inside = edges_->around.inside(padded_box);
     change_call back{forward_.team, forward_.change->adjoint(), inside, forward_.context.at};
-    for (const overlapped_halo::edge& e : edges_->edges) e.of_frame(padded_box).zero_();
+    for (const overlapped_halo::edge& e : edges_->edges) e.in_padded_box(padded_box).zero_();
     for (std::size_t i = 0; i < edges_->edges.size(); ++i) {
       const overlapped_halo::edge& e = edges_->edges[i];
       const at::Tensor& g = gradients[i + 1];
       if (!g.defined()) continue;
-      e.of_frame(padded_box).add_(g);
+      e.in_padded_box(padded_box).add_(g);
       if (const auto both = edges_->shared(e, g, part)) both->second.add_(both->first);
     }
     for (const term_cell& c : back.change->plan(back.context).cells)  // what others add to is a term, read as padded
@@ -99,16 +99,18 @@ class edges_backward final : public torch::autograd::Node {
   std::string name() const override { return "tessera::edges"; }
 
  private:
-  at::Tensor room() const { return edges_->room(options_of(*forward_.team, scalar_type(forward_.change->element()))); }
+  at::Tensor room() const {
+    return edges_->room(options_of(*forward_.team, scalar_type_of(forward_.change->element())));
+  }
   static at::Tensor box(at::Tensor x, const term_cell& c) {
     for (int d = 0; d < c.here.count; ++d) x = narrowed(x, d, c.here[d], c.extents[d]);
     return x;
   }
   // The same by operations that have gradients: the padded box's gradient is the sum of its parts', each in zeros.
   at::Tensor differentiable(const torch::autograd::variable_list& gradients) const {
-    at::Tensor all = edges_->in_frame(gradients[0], edges_->begins);
+    at::Tensor all = edges_->padded_at(gradients[0], edges_->begins);
     for (std::size_t i = 0; i < edges_->edges.size(); ++i)
-      if (gradients[i + 1].defined()) all = all + edges_->in_frame(gradients[i + 1], edges_->edges[i].begins);
+      if (gradients[i + 1].defined()) all = all + edges_->padded_at(gradients[i + 1], edges_->edges[i].begins);
     const at::Tensor inside = edges_->around.inside(all);
     return run({forward_.team, forward_.change->adjoint(), inside, forward_.context.at}, inside);
   }
@@ -155,10 +157,10 @@ class box_by_edges {
                std::shared_ptr<const Edges> edges)
       : edges_(std::move(edges)),
         input_(input),
-        frame_(edges_->room(input.options())),
+        padded_(edges_->room(input.options())),
         call_(team, bound_change_of(*team, x.from, x.to, element_of_scalar(input.scalar_type()), team->doing()), input,
               {}),
-        halo_(*call_.change, edges_->around.inside(frame_), input.detach(), call_.context) {
+        halo_(*call_.change, edges_->around.inside(padded_), input.detach(), call_.context) {
     if (!call_.tracked) return;
     node_ = make_node<edges_backward>(call_, edges_);
     node_->set_next_edges(torch::autograd::collect_next_edges(input));
@@ -174,8 +176,10 @@ class box_by_edges {
     const at::Tensor whole = y.detach();
     torch::autograd::variable_list all{y};
     for (const overlapped_halo::edge& e : edges_->edges) {
-      if (const auto both = edges_->shared(e, e.of_frame(frame_), input_.detach())) both->first.copy_(both->second);
-      all.push_back(of_edge(read(e.of_frame(frame_).clone(at::MemoryFormat::Contiguous)), edges_->how(all.size())));
+      if (const auto both = edges_->shared(e, e.in_padded_box(padded_), input_.detach()))
+        both->first.copy_(both->second);
+      all.push_back(
+          of_edge(read(e.in_padded_box(padded_).clone(at::MemoryFormat::Contiguous)), edges_->how(all.size())));
       const at::Tensor there = e.of_outputs(whole), gives = all.back().detach();
       edges_->adds ? there.add_(gives) : there.copy_(gives);
     }
@@ -195,7 +199,7 @@ class box_by_edges {
 
   std::shared_ptr<const Edges> edges_;
   at::Tensor input_;
-  at::Tensor frame_;
+  at::Tensor padded_;
   change_call call_;
   decltype(torch::autograd::Edge::function) node_;
   running_change halo_;  // last: withdrawn before its memory goes

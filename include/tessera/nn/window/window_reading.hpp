@@ -22,7 +22,7 @@ inline std::vector<index_t> positions(const interval& read, const intervals& hel
   for (index_t i = read.lo; i < read.hi; ++i) {
     index_t e = i;
     if (edge == boundary::periodic) e = modulo(i, n);
-    if (edge == boundary::replicate) e = clamp(i, 0, n - 1);
+    if (edge == boundary::replicate) e = clamped(i, 0, n - 1);
     if (edge == boundary::reflect) e = i < 0 ? -i : i >= n ? 2 * (n - 1) - i : i;
     all.push_back(position(held, e));
   }

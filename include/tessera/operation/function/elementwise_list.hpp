@@ -46,7 +46,7 @@
   f(softsign, nonlinear, reals, same, everything, x / (1 + at::abs(x)))             \
   f(selu, nonlinear, reals, same, operands, at::selu(x))                            \
   f(mish, nonlinear, reals, same, operands, at::mish(x))                            \
-  f(hardsigmoid, nonlinear, reals, same, operands, tessera::detail::hardsigmoid(x)) \
+  f(hardsigmoid, nonlinear, reals, same, operands, tessera::detail::recomposed_hardsigmoid(x)) \
   f(hardswish, nonlinear, reals, same, operands, at::hardswish(x))                  \
   f(floor, nonlinear, ordered, same, nothing, at::floor(x))                         \
   f(ceil, nonlinear, ordered, same, nothing, at::ceil(x))                           \

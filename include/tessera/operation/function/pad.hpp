@@ -34,7 +34,7 @@ struct pad : engine::function {
   static constexpr engine::pad_description widths(const layout& x) {
     engine::pad_description all;
     for (int d = Dim; d < x.dims.count; ++d)
-      all.widths.push(d == Dim ? engine::widened(Before, After) : engine::widened(0, 0));
+      all.widths.push(d == Dim ? engine::padding_kernel(Before, After) : engine::padding_kernel(0, 0));
     return all;
   }
 

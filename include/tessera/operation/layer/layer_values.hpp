@@ -98,7 +98,7 @@ struct pad_layer {
     if (widths.count() % 2 != 0) w.why = refusal{code::option_of_other_dimensions, widths.count() + 1, widths.count()};
     w.why = engine::first_of(w.why, padding_mode.check(widths.count() / 2));
     for (int i = 0; i + 1 < widths.count() && w.why.ok(); i += 2)
-      w.widths.push(engine::widened(widths[i], widths[i + 1], padding_mode.at(i / 2)));
+      w.widths.push(engine::padding_kernel(widths[i], widths[i + 1], padding_mode.at(i / 2)));
     return w;
   }
   constexpr layer_plan plan(const tensor_value& x) const { return engine::planned(description(), x); }

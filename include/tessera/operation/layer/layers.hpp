@@ -168,7 +168,7 @@ struct pad<padding_at<Widths...>, Options...> : engine::described_layer<pad<padd
     if (count > 2 * o.kernels.capacity) o.weights.why = refusal{code::list_full, o.kernels.capacity};
     if (!o.weights.why.ok()) return o;
     const index_t all[]{Widths..., 0};
-    for (int i = 0; i < count; i += 2) o.kernels.push(engine::widened(all[i], all[i + 1]));
+    for (int i = 0; i < count; i += 2) o.kernels.push(engine::padding_kernel(all[i], all[i + 1]));
     return detail::read_options<Options...>(takes, o);
   }
   static constexpr engine::pad_description description() {

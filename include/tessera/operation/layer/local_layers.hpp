@@ -160,7 +160,7 @@ constexpr layer_plan plan_of(const upsampling& layer, const tensor_value& in, li
 }
 
 /// A kernel of one tap: padding on both sides, or with negative widths a slice.
-constexpr sliding widened(index_t before, index_t after, boundary edge = boundary::zero) {
+constexpr sliding padding_kernel(index_t before, index_t after, boundary edge = boundary::zero) {
   sliding s{1, 1, before, after, 1, edge};
   s.crops = true;
   return s;
@@ -183,8 +183,8 @@ struct slice_description {
     pad_description all;
     for (int d = dimension; d < x.dims.count; ++d) {
       const index_t n = x.dims[d].extent;
-      if (d > dimension) all.widths.push(widened(0, 0));
-      else all.widths.push(widened(-begin, end < 0 ? end : n == dynamic ? 0 : end - n));
+      if (d > dimension) all.widths.push(padding_kernel(0, 0));
+      else all.widths.push(padding_kernel(-begin, end < 0 ? end : n == dynamic ? 0 : end - n));
     }
     return all;
   }

@@ -61,7 +61,7 @@ constexpr refusal check_normalisation(const tensor_value& x, const normalisation
   const int most = g.by_channel ? 5 : max_dimensions - 1;
   if (!layer.why.ok()) return layer.why;
   if (least < 1) return refusal{code::dimension_not_there, g.last, dims};
-  if (dims < least || dims > most) return refusal{code::layer_takes_other_dimensions, clamp(dims, least, most), dims};
+  if (dims < least || dims > most) return refusal{code::layer_takes_other_dimensions, clamped(dims, least, most), dims};
   if (!(layer.eps >= 0) && !(layer.eps == eps_of_element && !layer.centred)) return refusal{code::eps_below_zero};
   if (!has_cotangent(x.element) || is_complex(x.element))
     return refusal{code::no_function_of_element, static_cast<int>(x.element)};

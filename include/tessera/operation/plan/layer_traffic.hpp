@@ -58,9 +58,8 @@ template <layout From, layout To>
 inline constexpr cost_both_ways reduced_cost{
     cost_between(From, To), only_sums(From) && only_sums(To) ? cost_between(cotangent(To), cotangent(From)) : cost{}};
 
-constexpr traffic_value in_bytes(const cost_both_ways& c, index_t times, element e) {
-  return {tessera::engine::in_bytes(c.there * times, e),
-          has_cotangent(e) ? tessera::engine::in_bytes(c.back * times, e) : direction{}};
+constexpr traffic_value traffic_in_bytes(const cost_both_ways& c, index_t times, element e) {
+  return {in_bytes(c.there * times, e), has_cotangent(e) ? in_bytes(c.back * times, e) : direction{}};
 }
 
 /// The traffic of a layer whose exchanges `X::of` are a constant, and whose first operand has this element.
@@ -68,9 +67,9 @@ template <class X, element Operand>
 constexpr traffic_value counted_traffic() {
   traffic_value all = X::of.others;
   if constexpr (X::of.before.times > 0)
-    all += in_bytes(reduced_cost<X::of.before.from, X::of.before.to>, X::of.before.times, Operand);
+    all += traffic_in_bytes(reduced_cost<X::of.before.from, X::of.before.to>, X::of.before.times, Operand);
   if constexpr (X::of.after.times > 0)
-    all += in_bytes(reduced_cost<X::of.after.from, X::of.after.to>, X::of.after.times, X::of.result);
+    all += traffic_in_bytes(reduced_cost<X::of.after.from, X::of.after.to>, X::of.after.times, X::of.result);
   return all;
 }
 

@@ -17,7 +17,7 @@ constexpr bool serves(const dimension& d, const window& needs, index_t outputs) 
 }
 
 // A range is left where it is, whatever is held of it, unless that goes around the edge or the extent is not known.
-constexpr bool narrows(const dimension& d) {
+constexpr bool can_narrow(const dimension& d) {
   if (d.extent == dynamic)
     return d.kind != cover::tiled && d.needs.edge == boundary::zero && d.needs.unreached_after == 0;
   return d.needs.edge == boundary::zero;

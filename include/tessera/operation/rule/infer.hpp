@@ -86,7 +86,7 @@ constexpr refusal infer_dimension(const signature& op, const static_vector<opera
     if (n != dynamic && begin + how.extent > n) return refusal{code::range_outside, at, n, begin, begin + how.extent};
     const int from = index_of(op.operands[source], letter);
     if (operands[source].layout.levels(from) > 0 || result.kind != cover::tiled) {
-      if (!narrows(result)) return refusal{code::window_without_halo, source, from};
+      if (!can_narrow(result)) return refusal{code::window_without_halo, source, from};
       result.narrow(begin, how.extent);
     }
     result.extent = how.extent;

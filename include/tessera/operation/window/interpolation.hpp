@@ -59,7 +59,7 @@ constexpr ratio ratio_of(double number) {
   }
 }
 
-constexpr ratio reduced(ratio r) {
+constexpr ratio in_lowest_terms(ratio r) {
   index_t a = r.over;
   for (index_t b = r.under; b != 0;) {
     const index_t rest = a % b;
@@ -107,8 +107,9 @@ struct resampling {
   // From the place of an output to that of the next.
   constexpr detail::ratio step() const {
     if (align_corners)
-      return n > 1 ? detail::reduced({n - 1, detail::larger(m - 1, 1)}) : detail::ratio{1, detail::larger(m, 1)};
-    if (factor <= 0) return detail::reduced({n, m});
+      return n > 1 ? detail::in_lowest_terms({n - 1, detail::larger(m - 1, 1)})
+                   : detail::ratio{1, detail::larger(m, 1)};
+    if (factor <= 0) return detail::in_lowest_terms({n, m});
     const detail::ratio f = detail::ratio_of(factor);
     return {f.under, f.over};
   }

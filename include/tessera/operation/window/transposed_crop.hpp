@@ -21,8 +21,8 @@ constexpr transposed_crop transposed_crop_of(const sliding& kernel, const interv
   const index_t most = detail::larger(kernel.stride, kernel.dilation) - 1;
   transposed_crop c;
   const index_t safe = kernel.stride > 1 ? kernel.stride : all.size();
-  if (!kept.empty()) c.cut = detail::clamp(kept.lo - all.lo, 0, detail::smaller(safe, all.hi - kept.hi + most));
-  c.further = detail::clamp(c.cut - (all.hi - wanted.hi), 0, most);
+  if (!kept.empty()) c.cut = detail::clamped(kept.lo - all.lo, 0, detail::smaller(safe, all.hi - kept.hi + most));
+  c.further = detail::clamped(c.cut - (all.hi - wanted.hi), 0, most);
   c.made = {all.lo + c.cut, all.hi - c.cut + c.further};
   return c;
 }

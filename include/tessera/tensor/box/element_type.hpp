@@ -8,7 +8,7 @@
 namespace tessera {
 namespace detail {
 
-constexpr at::ScalarType scalar_type(element e) {
+constexpr at::ScalarType scalar_type_of(element e) {
   constexpr at::ScalarType known[]{at::kDouble,       at::kFloat,         at::kLong,   at::kInt,    at::kShort,
                                    at::kChar,         at::kByte,          at::kBool,   at::kHalf,   at::kBFloat16,
                                    at::kComplexFloat, at::kComplexDouble, at::kUInt16, at::kUInt32, at::kUInt64};
@@ -19,13 +19,13 @@ constexpr at::ScalarType scalar_type(element e) {
 inline at::ScalarType signed_type(element e) {
   if (e == element::uint16) return at::kShort;
   if (e == element::uint32) return at::kInt;
-  return e == element::uint64 ? at::kLong : scalar_type(e);
+  return e == element::uint64 ? at::kLong : scalar_type_of(e);
 }
 
 /// The number of the element that a LibTorch type is, -1 for a type that no distributed tensor has.
 inline int element_number(at::ScalarType t) {
   for (int e = 0; e < number_of_elements; ++e)
-    if (scalar_type(static_cast<element>(e)) == t) return e;
+    if (scalar_type_of(static_cast<element>(e)) == t) return e;
   return -1;
 }
 
@@ -36,7 +36,7 @@ inline element element_of_scalar(at::ScalarType t) {
 }
 
 inline refusal check_element(element expected, at::ScalarType given) {
-  return given == scalar_type(expected) ? refusal{} : refusal{code::wrong_element, expected, element_number(given)};
+  return given == scalar_type_of(expected) ? refusal{} : refusal{code::wrong_element, expected, element_number(given)};
 }
 
 /// The elements as they are in memory: LibTorch may keep a conjugate or a negative as a mark on the tensor.
@@ -48,17 +48,6 @@ at::Tensor in_float(const F& f, const at::Tensor& first, const Boxes&... rest) {
   const at::ScalarType e = first.scalar_type();
   if (!at::isReducedFloatingType(e)) return f(first, rest...);
   return f(first.to(at::kFloat), rest.to(at::kFloat)...).to(e);
-}
-
-/// The memory of a LibTorch tensor, with its strides as they are; to be read alone, where another tensor may share it.
-inline region region_of(const at::Tensor& t, element e, bool written = false) {
-  region r;
-  if (t.numel() > 0)
-    r.data = static_cast<std::byte*>(written ? t.mutable_data_ptr() : const_cast<void*>(t.const_data_ptr()));
-  r.element = e;
-  for (index_t n : t.sizes()) r.extents.push(n);
-  for (index_t s : t.strides()) r.strides.push(s);
-  return r;
 }
 
 inline std::vector<index_t> sizes_of(const static_vector<index_t, max_dimensions>& extents) {
@@ -79,10 +68,30 @@ inline refusal check_plain(const at::Tensor& t) {
 
 }  // namespace detail
 
+namespace engine {
+
+/// The memory of a LibTorch tensor, with its strides as they are, as exchanges take it: to be read alone, where another
+/// tensor may share it, or to be `written`.
+inline region region_of(const at::Tensor& t, element e, bool written = false) {
+  region r;
+  if (t.numel() > 0)
+    r.data = static_cast<std::byte*>(written ? t.mutable_data_ptr() : const_cast<void*>(t.const_data_ptr()));
+  r.element = e;
+  for (index_t n : t.sizes()) r.extents.push(n);
+  for (index_t s : t.strides()) r.strides.push(s);
+  return r;
+}
+/// The same of the element that its LibTorch type is.
+inline region region_of(const at::Tensor& t, bool written = false) {
+  return region_of(t, detail::element_of_scalar(t.scalar_type()), written);
+}
+
+}  // namespace engine
+
 /// The LibTorch type of an element: `scalar_type<ts::bfloat16>` is at::kBFloat16.
 template <class Element>
   requires(engine::kind_of<Element> == kind::element)
-inline constexpr at::ScalarType scalar_type = detail::scalar_type(engine::element_of<Element>);
+inline constexpr at::ScalarType scalar_type = detail::scalar_type_of(engine::element_of<Element>);
 
 /// Where the tensors of a team's worker lie: on the host, or on its device.
 inline c10::Device device_of(const team_state& team) {

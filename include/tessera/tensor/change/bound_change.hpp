@@ -3,8 +3,11 @@
 #include <tessera/plan/narrowing.hpp>
 #include <tessera/plan/phase.hpp>
 #include <tessera/tensor/box/padded_box.hpp>
+#include <tessera/tensor/change/change_cache.hpp>
 
-namespace tessera::engine {
+namespace tessera {
+
+namespace engine {
 
 /// A change of layout of one element bound to a team: plan, exchanges and extents are found once, so that a call
 /// derives nothing.
@@ -17,7 +20,7 @@ class bound_change {
         to_(std::move(to)),
         workers_(team.crew_of(from_->layout().mesh, to_->layout().mesh)),
         element_(e),
-        options_(detail::options_of(team, detail::scalar_type(e))),
+        options_(detail::options_of(team, detail::scalar_type_of(e))),
         why_(context.why),
         name_(context.name) {
     const layout& a = from_->layout();
@@ -27,7 +30,7 @@ class bound_change {
     gradient_ = first_of(check_gradient(a, e), check_gradient(b, e));
     const change plan = change_between(a, b);
     steps_.assign(plan.steps.begin(), plan.steps.end());
-    for (const phase& p : detail::phases_of(steps_.data(), plan.steps.count)) {
+    for (const phase& p : detail::phases_of_steps(steps_.data(), plan.steps.count)) {
       box_vector sizes;
       for (const intervals& held : held_by(p.to(), team.rank())) sizes.push(size_of(held));
       phases_.push_back({p, sizes, nullptr});
@@ -110,7 +113,7 @@ class bound_change {
   in_flight begin(const bound_phase& p, bound_exchange& exchange, const at::Tensor& x, const at::Tensor& y,
                   const call_context& context, bool has_own = false) {
     if (team_.watch.exchange_started != nullptr) team_.watch.exchange_started(team_.watch.self, p.phase, element_);
-    return exchange.start(detail::region_of(x, element_), detail::region_of(y, element_, true), context, has_own);
+    return exchange.start(region_of(x, element_), region_of(y, element_, true), context, has_own);
   }
   void end(const bound_phase& p, in_flight& call) {
     const received got = call.finish();
@@ -157,4 +160,34 @@ class bound_change {
   std::weak_ptr<bound_change> adjoint_;
 };
 
-}  // namespace tessera::engine
+}  // namespace engine
+
+namespace detail {
+
+/// A team's change between two layouts, for what it does now; bound when it is first asked for.
+inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const shared_layout_handle& from,
+                                                     const shared_layout_handle& to, element e,
+                                                     const call_context& context) {
+  return team.kept<change_cache>().find(from, to, e, context,
+                                        [&] { return std::make_shared<bound_change>(team, from, to, e, context); });
+}
+
+}  // namespace detail
+
+namespace engine {
+
+inline std::shared_ptr<bound_change> bound_change::adjoint() {
+  std::shared_ptr<bound_change> known = adjoint_.lock();
+  if (known) return known;
+  call_context back;
+  back.why = purpose::backward;
+  back.name = name_;
+  known = detail::bound_change_of(team_, team_.intern(cotangent(to_->layout())),
+                                  team_.intern(cotangent(from_->layout())), element_, back);
+  adjoint_ = known;
+  return known;
+}
+
+}  // namespace engine
+
+}  // namespace tessera

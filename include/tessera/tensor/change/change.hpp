@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/tensor/box/content_hash.hpp>
-#include <tessera/tensor/change/change_cache.hpp>
+#include <tessera/tensor/change/bound_change.hpp>
 #include <tessera/tensor/change/make_node.hpp>
 #include <tessera/topology/copies.hpp>
 
@@ -57,7 +57,7 @@ struct change_call {
   at::Tensor gradient_of_result(const at::Tensor& came) const {
     if (came.defined()) return came;
     const box_vector& sizes = change->to()->extents();
-    return at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()), options_of(*team, scalar_type(change->element())));
+    return at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()), options_of(*team, scalar_type_of(change->element())));
   }
 
  private:

@@ -1,25 +1,34 @@
 #pragma once
 
-#include <tessera/tensor/change/bound_change.hpp>
+#include <tessera/comm/team_state.hpp>
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace tessera {
 
+namespace engine {
+
+class bound_change;
+
+}  // namespace engine
+
 namespace detail {
 
-/// The changes that a team has bound, found by the addresses of their placements; those used last are kept.
+/// The changes that a team has bound, found by the addresses of their layouts; those used last are kept.
 class change_cache {
  public:
-  std::shared_ptr<bound_change> find(team_state& team, const shared_layout_handle& from, const shared_layout_handle& to,
-                                     element e, const call_context& context) {
+  /// The one between two layouts, for what is done now: bind() makes it on its first use.
+  template <class Bind>
+  std::shared_ptr<bound_change> find(const shared_layout_handle& from, const shared_layout_handle& to, element e,
+                                     const call_context& context, const Bind& bind) {
     fingerprint f;
     f << address(from.get()) << address(to.get()) << address(context.name)
       << (static_cast<int>(e) | static_cast<int>(context.why) << 8);
     kept& k = kept_[f.value()];
     if (!k.change) {
       try {
-        k.change = std::make_shared<bound_change>(team, from, to, e, context);
+        k.change = bind();
       } catch (...) {
         kept_.erase(f.value());
         throw;
@@ -61,28 +70,5 @@ class change_cache {
   std::uint64_t uses_ = 0;
 };
 
-inline std::shared_ptr<bound_change> bound_change_of(team_state& team, const shared_layout_handle& from,
-                                                     const shared_layout_handle& to, element e,
-                                                     const call_context& context) {
-  return team.kept<change_cache>().find(team, from, to, e, context);
-}
-
 }  // namespace detail
-
-namespace engine {
-
-inline std::shared_ptr<bound_change> bound_change::adjoint() {
-  std::shared_ptr<bound_change> known = adjoint_.lock();
-  if (known) return known;
-  call_context back;
-  back.why = purpose::backward;
-  back.name = name_;
-  known = detail::bound_change_of(team_, team_.intern(cotangent(to_->layout())),
-                                  team_.intern(cotangent(from_->layout())), element_, back);
-  adjoint_ = known;
-  return known;
-}
-
-}  // namespace engine
-
 }  // namespace tessera

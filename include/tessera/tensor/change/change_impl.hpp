@@ -27,7 +27,7 @@ TESSERA_INLINE at::Tensor change_layout_rounded(const team_handle& team, const s
     call_context context = call.context;
     context.element = as;
     const auto rounded = detail::bound_change_of(*team, from, to, as, now);
-    return rounded->run(x.to(detail::scalar_type(as)), context).to(x.scalar_type());
+    return rounded->run(x.to(detail::scalar_type_of(as)), context).to(x.scalar_type());
   }();
   if (call.tracked) detail::record(y, x, detail::make_node<detail::change_backward>(std::move(call), padded_box()));
   return y;

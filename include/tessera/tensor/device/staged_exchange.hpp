@@ -75,7 +75,7 @@ class staged_exchange final : public bound_exchange {
     staged_call& c = mine(call);
     c.brought = false;
     const c10::DeviceGuard here(device_);
-    if (!plan().covered && !c.has_own) detail::fill_neutral(on_device(c.out), c.out.element, plan().with);
+    if (!plan().covered && !c.has_own) engine::fill_neutral(on_device(c.out), c.out.element, plan().with);
     if (!c.has_own)
       for (const box_transfer& l : stay_)
         on_device(c.out.part(l.here, l.extents)).copy_(on_device(c.in.part(l.there, l.extents)));

@@ -62,7 +62,7 @@ class torch_boxes final : public engine::device_boxes {
 
   void fill_neutral(const engine::region& to, combine with, CUstream_st* on) override {
     const c10::StreamGuard here(stream(on));
-    detail::fill_neutral(view(to), to.element, with);
+    engine::fill_neutral(view(to), to.element, with);
   }
 
  private:
