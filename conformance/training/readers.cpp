@@ -12,6 +12,7 @@ const std::map<std::string, reader>& readers() {
       {"attention", attention},
       {"attention_block", attention_block},
       {"boundary", boundary},
+      {"bundle", bundle},
       {"change", change},
       {"conversion", conversion},
       {"cross_entropy", cross_entropy},
@@ -43,7 +44,6 @@ const std::map<std::string, reader>& readers() {
 const std::map<std::string, const char*>& without_reader() {
   static const std::map<std::string, const char*> all{
       {"bandwidth", "a bandwidth of given times is the judge's own arithmetic: the library measures its own"},
-      {"bundle", "bundles of gradients: the library reduces each parameter's own"},
       {"profile", "a list of layers by bytes of given entries: the library lists its own networks'"},
       {"schedule", "schedules of pipelines: the library has none"},
       {"stages", "layers given to stages: the library has nothing that shares them out"},

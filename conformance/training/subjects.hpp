@@ -8,6 +8,7 @@ namespace conformance::training {
 task attention(reading& c);
 task attention_block(reading& c);
 task boundary(reading& c);
+task bundle(reading& c);
 task change(reading& c);
 task conversion(reading& c);
 task cross_entropy(reading& c);
