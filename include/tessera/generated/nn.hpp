@@ -38,6 +38,46 @@ template <class... Told> struct gradient_not_reduced {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.gradient.unreduced] gradients of a parameter that is held wait to be reduced; call nn::reduce_gradients(net) behind the last backward, or let them go by zero_grad()"); } };
+template <class... Told> struct modules_differ {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.data_parallel.module] workers have modules of other parameters or buffers, or of other values; build the same module on all of them, or let the first worker's values be brought"); } };
+template <class... Told> struct gradients_bundled_twice {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.data_parallel.twice] the gradients of this parameter are averaged already; make one data_parallel of a module, and let it live as long as the training"); } };
+template <class... Told> struct gradient_is_sparse {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.data_parallel.sparse] a sparse gradient has no range of a bundle; make the embedding's dense"); } };
+template <class... Told> struct gradient_has_graph {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.data_parallel.graph] a gradient that is averaged inside backward has no gradient of its own; call backward without create_graph"); } };
+template <class... Told> struct stepped_inside_window {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.data_parallel.window] a parameter was stepped before its gradients were averaged; say window(true) for the last backward before a step"); } };
+template <class... Told> struct parameters_changed {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.data_parallel.parameters] the module has other parameters than when it was made data parallel; make another data_parallel of it"); } };
+template <class... Told> struct two_windows {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.data_parallel.windows] a window is open already; let it end before the next one"); } };
+template <class... Told> struct weight_below_zero {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.data_parallel.weight] a weight is zero or more, as a number of samples is"); } };
 template <class... Told> struct parameter_not_shared {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -172,6 +212,14 @@ template <> struct verdict_for<&code::not_a_maximum> { template <class Why> usin
 template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = verdicts::shared_differ<>; };
 template <> struct verdict_for<&code::parameter_changed> { template <class Why> using type = verdicts::parameter_changed<>; };
 template <> struct verdict_for<&code::gradient_not_reduced> { template <class Why> using type = verdicts::gradient_not_reduced<>; };
+template <> struct verdict_for<&code::modules_differ> { template <class Why> using type = verdicts::modules_differ<>; };
+template <> struct verdict_for<&code::gradients_bundled_twice> { template <class Why> using type = verdicts::gradients_bundled_twice<>; };
+template <> struct verdict_for<&code::gradient_is_sparse> { template <class Why> using type = verdicts::gradient_is_sparse<>; };
+template <> struct verdict_for<&code::gradient_has_graph> { template <class Why> using type = verdicts::gradient_has_graph<>; };
+template <> struct verdict_for<&code::stepped_inside_window> { template <class Why> using type = verdicts::stepped_inside_window<>; };
+template <> struct verdict_for<&code::parameters_changed> { template <class Why> using type = verdicts::parameters_changed<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::two_windows> { template <class Why> using type = verdicts::two_windows<>; };
+template <> struct verdict_for<&code::weight_below_zero> { template <class Why> using type = verdicts::weight_below_zero<>; };
 template <> struct verdict_for<&code::parameter_not_shared> { template <class Why> using type = verdicts::parameter_not_shared<>; };
 template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = verdicts::flow_of_another_program<>; };
 template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = verdicts::program_without_output<>; };

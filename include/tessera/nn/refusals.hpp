@@ -18,6 +18,29 @@ inline constexpr reason gradient_not_reduced{
     "tessera.gradient.unreduced", "",
     "gradients of a parameter that is held wait to be reduced; call nn::reduce_gradients(net) behind the last "
     "backward, or let them go by zero_grad()"};
+inline constexpr reason modules_differ{
+    "tessera.data_parallel.module", "",
+    "workers have modules of other parameters or buffers, or of other values; build the same module on all of them, or "
+    "let the first worker's values be brought"};
+inline constexpr reason gradients_bundled_twice{
+    "tessera.data_parallel.twice", "",
+    "the gradients of this parameter are averaged already; make one data_parallel of a module, and let it live as long "
+    "as the training"};
+inline constexpr reason gradient_is_sparse{"tessera.data_parallel.sparse", "",
+                                           "a sparse gradient has no range of a bundle; make the embedding's dense"};
+inline constexpr reason gradient_has_graph{
+    "tessera.data_parallel.graph", "",
+    "a gradient that is averaged inside backward has no gradient of its own; call backward without create_graph"};
+inline constexpr reason stepped_inside_window{
+    "tessera.data_parallel.window", "",
+    "a parameter was stepped before its gradients were averaged; say window(true) for the last backward before a step"};
+inline constexpr reason parameters_changed{
+    "tessera.data_parallel.parameters", "expected, found",
+    "the module has other parameters than when it was made data parallel; make another data_parallel of it"};
+inline constexpr reason two_windows{"tessera.data_parallel.windows", "",
+                                    "a window is open already; let it end before the next one"};
+inline constexpr reason weight_below_zero{"tessera.data_parallel.weight", "",
+                                          "a weight is zero or more, as a number of samples is"};
 inline constexpr reason parameter_not_shared{"tessera.network.part", "",
                                              "the network has nothing under this key that another could share; name "
                                              "the part's path as the keys of the state dict do, at(path)"};

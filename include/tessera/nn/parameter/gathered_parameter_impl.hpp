@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/parameter/gathered_parameter.hpp>
+#include <tessera/nn/parameter/refusing_gradient.hpp>
 #include <tessera/nn/refusals.hpp>
 #include <tessera/tensor/change/change.hpp>
 
@@ -51,12 +52,8 @@ TESSERA_INLINE void gathered_parameter::arrives(const c10::TensorImpl* gathered)
       f.gathered.mutable_grad().reset();
       f.has_gradient = false;
     }
-    if (!refusing_.defined()) {
-      const std::string words = error(refusal{code::gradient_not_reduced}, path_).what();
-      refusing_ = at::empty({0}, stored_.local().options().requires_grad(false));
-      refusing_.unsafeGetTensorImpl()->set_sizes_contiguous(stored_.local().sizes());
-      refusing_.storage().unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_(words);
-    }
+    if (!refusing_.defined())
+      refusing_ = refusing_gradient(stored_.local(), refusal{code::gradient_not_reduced}, path_);
     before_ = std::exchange(stored_.local().mutable_grad(), refusing_);
   }
   to->has_gradient = true;

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <tessera/tensor/overlap.hpp>
+
+#include <optional>
+#include <vector>
+
+namespace tessera::nn::engine {
+
+/// Gradients in one memory, which travel together: a tensor of one dimension, of which the gradients of leaves of one
+/// element are ranges.
+///
+/// LibTorch adds each gradient into its range, which is the leaf's `.grad`; what never came is zero, since the memory
+/// is. Sum over workers: partial → invariant, one change of layout for all of them.
+class gradient_bundle {
+ public:
+  /// A leaf, what it has for a gradient while the bundle waits, and from which element on its own lies.
+  struct member {
+    at::Tensor leaf;
+    at::Tensor waiting;
+    index_t begin = 0;
+  };
+
+  /// The bundle of leaves of one element, of so many elements in all, on every worker of the team's mesh.
+  gradient_bundle(const team_handle& team, std::vector<member> members, index_t elements);
+
+  /// A window opens: gradients begin as zeros, and what leaves had before is set aside.
+  void open();
+  /// A backward that was not the last of its window is over: leaves have no gradient that could be stepped.
+  void wait();
+  /// Another one begins: leaves have their ranges again, and zeros where somebody let the gradient go.
+  void go_on();
+
+  /// Begins to sum over workers.
+  void begin(call_site at);
+  bool begun() const { return sum_.has_value(); }
+  /// The sums, times a factor, and what was there before, are the leaves' gradients.
+  void finish(double factor);
+
+  std::size_t count() const { return members_.size(); }
+  const at::Tensor& leaf(std::size_t which) const { return members_[which].leaf; }
+  index_t elements() const { return elements_; }
+
+ private:
+  at::Tensor range(const at::Tensor& of, const member& one) const;
+
+  team_handle team_;
+  std::vector<member> members_;
+  index_t elements_;
+  layout terms_;
+  layout sums_;
+  at::Tensor memory_;
+  at::Tensor before_;  ///< what leaves had when the window opened; none where they had nothing
+  std::optional<awaited<tensor<dyn>>> sum_;
+};
+
+}  // namespace tessera::nn::engine
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/gradient/gradient_bundle_impl.hpp>
+#endif

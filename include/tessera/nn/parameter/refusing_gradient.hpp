@@ -1,0 +1,19 @@
+#pragma once
+
+#include <tessera/comm/base/error.hpp>
+
+#include <ATen/ATen.h>
+
+#include <string>
+
+namespace tessera::nn::engine {
+
+/// A gradient of a leaf that has no memory: who reads it, as a step or a norm does, gets this refusal.
+inline at::Tensor refusing_gradient(const at::Tensor& leaf, const refusal& why, const std::string& name) {
+  at::Tensor none = at::empty({0}, leaf.options().requires_grad(false));
+  none.unsafeGetTensorImpl()->set_sizes_contiguous(leaf.sizes());
+  none.storage().unsafeGetStorageImpl()->release_data_and_set_meta_custom_data_ptr_error_msg_(error(why, name).what());
+  return none;
+}
+
+}  // namespace tessera::nn::engine
