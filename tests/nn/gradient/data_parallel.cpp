@@ -70,8 +70,9 @@ std::pair<std::int64_t, std::int64_t> samples_of(int rank, int workers) {
 
 double distance(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   double most = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, (a[i] - b[i]).abs().max().item<double>());
-  return most;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    if (const double far = (a[i] - b[i]).abs().max().item<double>(); far > most || std::isnan(far)) most = far;
+  return std::isnan(most) ? HUGE_VAL : most;
 }
 
 std::vector<at::Tensor> gradients_of(const torch::nn::Sequential& net) {
@@ -194,6 +195,36 @@ TEST_CASE("a parameter that a graph does not use, on one worker or on all, count
   });
   REQUIRE(well.errors() == "");
   for (int r = 0; r < 3; ++r) CHECK(well.of(r));
+}
+
+TEST_CASE("a worker of weight zero counts nothing, whatever its gradients are", "[gradient]") {
+  const auto far = on_row(2, [](const team_handle& team) {
+    torch::nn::Sequential net = model(), serial = model();
+    data_parallel parallel(team, *net);
+    const auto window = parallel.window(true, team->rank() == 1 ? 0 : 3);
+    (net->forward(inputs()).sum() * (team->rank() == 1 ? std::nan("") : 1.0)).backward();
+    serial->forward(inputs()).sum().backward();
+    return distance(gradients_of(net), gradients_of(serial));
+  });
+  REQUIRE(far.errors() == "");
+  for (int r = 0; r < 2; ++r) CHECK(far.of(r) < 1e-13);
+}
+
+TEST_CASE("gradients that are let go inside a window begin as zeros again", "[gradient]") {
+  const auto far = on_row(2, [](const team_handle& team) {
+    torch::nn::Sequential net = model(), serial = model();
+    data_parallel parallel(team, *net);
+    {
+      const auto window = parallel.window(false);
+      net->forward(inputs()).sum().backward();
+    }
+    net->zero_grad();
+    net[0]->as<torch::nn::Linear>()->forward(inputs()).sum().backward();
+    serial[0]->as<torch::nn::Linear>()->forward(inputs()).sum().backward();
+    return distance(gradients_of(net), gradients_of(serial));
+  });
+  REQUIRE(far.errors() == "");
+  for (int r = 0; r < 2; ++r) CHECK(far.of(r) < 1e-13);
 }
 
 TEST_CASE("a step exchanges one message a bundle and worker, of the bundle's bytes", "[law]") {
