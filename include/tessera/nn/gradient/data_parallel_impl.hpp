@@ -50,8 +50,8 @@ inline void share_out(const at::Tensor& all, const std::vector<at::Tensor>& to) 
 
 /// What all workers get of what lies on the first.
 inline at::Tensor from_first(const team_handle& team, const at::Tensor& mine) {
-  layout there = engine::detail::flat_layout(team->mesh(), mine.numel(), placement::on);
-  const layout everywhere = engine::detail::flat_layout(team->mesh(), mine.numel(), placement::invariant);
+  layout there = engine::flat_layout(team->mesh(), mine.numel(), placement::on);
+  const layout everywhere = engine::flat_layout(team->mesh(), mine.numel(), placement::invariant);
   const bool first = team->mesh().number(team->at()) == 0;
   return engine::change_layout(team, there, everywhere, first ? mine : mine.narrow(0, 0, 0));
 }
@@ -125,8 +125,8 @@ TESSERA_INLINE void data_parallel::follow_buffers() const {
     if (one.defined() && (!averaged || one.is_floating_point() || one.is_complex())) all.push_back(one);
   detail::change_by_elements(all, [&](const at::Tensor& mine) {
     if (!averaged) return detail::from_first(team_, mine);
-    const layout terms = engine::detail::flat_layout(team_->mesh(), mine.numel(), placement::partial);
-    const layout sums = engine::detail::flat_layout(team_->mesh(), mine.numel(), placement::invariant);
+    const layout terms = engine::flat_layout(team_->mesh(), mine.numel(), placement::partial);
+    const layout sums = engine::flat_layout(team_->mesh(), mine.numel(), placement::invariant);
     return engine::change_layout(team_, terms, sums, mine) / team_->size();
   });
 }

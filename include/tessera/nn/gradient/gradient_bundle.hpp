@@ -7,6 +7,18 @@
 
 namespace tessera::nn::engine {
 
+/// A tensor of one dimension with one placement along all axes.
+inline layout flat_layout(const mesh_value& mesh, index_t elements, placement everywhere) {
+  layout x;
+  x.mesh = mesh;
+  x.placements.resize(mesh.axes.count);
+  for (int a = 0; a < mesh.axes.count; ++a) x.placements[a].kind = everywhere;
+  tessera::engine::dimension flat;
+  flat.extent = elements;
+  x.dims.push(flat);
+  return x;
+}
+
 /// Gradients in one memory, which travel together: a tensor of one dimension, of which the gradients of leaves of one
 /// element are ranges.
 ///

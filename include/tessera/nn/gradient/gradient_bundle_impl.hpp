@@ -8,29 +8,12 @@
 
 namespace tessera::nn::engine {
 
-namespace detail {
-
-/// A tensor of one dimension with one placement along all axes.
-inline layout flat_layout(const mesh_value& mesh, index_t elements, placement everywhere) {
-  layout x;
-  x.mesh = mesh;
-  x.placements.resize(mesh.axes.count);
-  for (int a = 0; a < mesh.axes.count; ++a) x.placements[a].kind = everywhere;
-  tessera::engine::dimension flat;
-  flat.extent = elements;
-
-  x.dims.push(flat);
-  return x;
-}
-
-}  // namespace detail
-
 TESSERA_INLINE gradient_bundle::gradient_bundle(const team_handle& team, std::vector<member> members, index_t elements)
     : team_(team),
       members_(std::move(members)),
       elements_(elements),
-      terms_(detail::flat_layout(team->mesh(), elements, placement::partial)),
-      sums_(detail::flat_layout(team->mesh(), elements, placement::invariant)) {}
+      terms_(flat_layout(team->mesh(), elements, placement::partial)),
+      sums_(flat_layout(team->mesh(), elements, placement::invariant)) {}
 
 // No view: zero_grad(false) detaches gradients in place, which LibTorch refuses of a view.
 TESSERA_INLINE at::Tensor gradient_bundle::range(const at::Tensor& of, const member& one) const {
