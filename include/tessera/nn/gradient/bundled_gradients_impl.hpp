@@ -114,6 +114,7 @@ TESSERA_INLINE void bundled_gradients::begin_pass() {
 
 TESSERA_INLINE void bundled_gradients::came(std::size_t leaf) {
   const place at = places_[leaf];
+  bundles_[at.bundle].arrived(at.member);
   --missing_[at.bundle];
   if (next_.last) begin_complete();
 }

@@ -22,8 +22,8 @@ inline layout flat_layout(const mesh_value& mesh, index_t elements, placement ev
 /// Gradients in one memory, which travel together: a tensor of one dimension, of which the gradients of leaves of one
 /// element are ranges.
 ///
-/// LibTorch adds each gradient into its range, which is the leaf's `.grad`; what never came is zero, since the memory
-/// is. Sum over workers: partial → invariant, one change of layout for all of them.
+/// A leaf's `.grad` is its range, to which LibTorch adds. Sum over workers: partial → invariant, one change of layout
+/// for all of them.
 class gradient_bundle {
  public:
   /// A leaf, what it has for a gradient while the bundle waits, and from which element on its own lies.
@@ -31,19 +31,23 @@ class gradient_bundle {
     at::Tensor leaf;
     at::Tensor waiting;
     index_t begin = 0;
+    at::Tensor range;  ///< its gradient, where one came since the window opened
+    bool came = false;
   };
 
   /// The bundle of leaves of one element, of so many elements in all, on every worker of the team's mesh.
   gradient_bundle(const team_handle& team, std::vector<member> members, index_t elements);
 
-  /// A window opens: gradients begin as zeros, and what leaves had before is set aside.
+  /// A window opens: leaves have no gradients, and what they had before is set aside.
   void open();
+  /// LibTorch has added to a leaf's gradient, which is its range from the first time on.
+  void arrived(std::size_t which);
   /// A backward that was not the last of its window is over: leaves have no gradient that could be stepped.
   void wait();
-  /// Another one begins: leaves have their ranges again, and zeros where somebody let the gradient go.
+  /// Another one begins: leaves have their ranges again, but those whose gradients somebody let go.
   void go_on();
 
-  /// Begins to sum over workers.
+  /// Begins to sum over workers; what never came is zero.
   void begin(call_site at);
   bool begun() const { return sum_.has_value(); }
   /// The sums, times a factor, and what was there before, are the leaves' gradients.
@@ -55,13 +59,14 @@ class gradient_bundle {
 
  private:
   at::Tensor range(const at::Tensor& of, const member& one) const;
+  at::Tensor exchange_memory(const at::Tensor& with);
 
   team_handle team_;
   std::vector<member> members_;
   index_t elements_;
   layout terms_;
   layout sums_;
-  at::Tensor memory_;
+  at::Tensor memory_;  ///< its storage stays, and with it the ranges; what lies in it comes and goes
   at::Tensor before_;  ///< what leaves had when the window opened; none where they had nothing
   std::optional<awaited<tensor<dyn>>> sum_;
 };

@@ -4,6 +4,7 @@
 #include <tessera/tensor/change/lineage.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace tessera::nn::engine {
@@ -20,18 +21,44 @@ TESSERA_INLINE at::Tensor gradient_bundle::range(const at::Tensor& of, const mem
   return at::empty({0}, of.options()).set_(of.storage(), of.storage_offset() + one.begin, one.leaf.sizes());
 }
 
+/// Gives the bundle another tensor's memory, and that tensor the bundle's.
+TESSERA_INLINE at::Tensor gradient_bundle::exchange_memory(const at::Tensor& with) {
+  c10::StorageImpl& mine = *memory_.storage().unsafeGetStorageImpl();
+  c10::StorageImpl& other = *with.storage().unsafeGetStorageImpl();
+  other.set_data_ptr_noswap(mine.set_data_ptr(std::move(other.mutable_data_ptr())));
+  return with;
+}
+
 TESSERA_INLINE void gradient_bundle::open() {
   const at::NoGradGuard no_graph;
-  const at::TensorOptions options = members_.front().leaf.options().requires_grad(false);
-  const bool had =
-      std::any_of(members_.begin(), members_.end(), [](const member& one) { return one.leaf.grad().defined(); });
-  before_ = had ? at::zeros({elements_}, options) : at::Tensor();
-  memory_ = at::zeros({elements_}, options);
-  for (const member& one : members_) {
-    at::Tensor& gradient = one.leaf.mutable_grad();
-    if (gradient.defined()) range(before_, one).copy_(gradient);
-    gradient = range(memory_, one);
+  if (!memory_.defined()) {
+    memory_ = at::empty({elements_}, members_.front().leaf.options().requires_grad(false));
+    for (member& one : members_) one.range = range(memory_, one);
   }
+  const auto has = [](const member& one) { return one.leaf.grad().defined(); };
+  if (std::any_of(members_.begin(), members_.end(), has)) {
+    for (const member& one : members_)
+      if (!has(one)) one.range.zero_();
+      else if (!one.leaf.grad().is_same(one.range)) one.range.copy_(one.leaf.grad());
+    before_ = exchange_memory(at::empty_like(memory_));
+  }
+  for (member& one : members_) {
+    one.leaf.mutable_grad().reset();
+    one.came = false;
+  }
+}
+
+TESSERA_INLINE void gradient_bundle::arrived(std::size_t which) {
+  member& one = members_[which];
+  at::Tensor& gradient = one.leaf.mutable_grad();
+  one.came = true;
+  if (gradient.is_same(one.range)) return;
+  const at::NoGradGuard no_graph;
+  if (gradient.is_cpu() && gradient.is_contiguous() && gradient.scalar_type() == one.range.scalar_type() &&
+      gradient.layout() == at::kStrided)  // one that moves few bytes costs less than LibTorch's own copy
+    std::memcpy(one.range.mutable_data_ptr(), gradient.const_data_ptr(), gradient.nbytes());
+  else one.range.copy_(gradient);
+  gradient = one.range;
 }
 
 TESSERA_INLINE void gradient_bundle::wait() {
@@ -40,19 +67,18 @@ TESSERA_INLINE void gradient_bundle::wait() {
 
 TESSERA_INLINE void gradient_bundle::go_on() {
   const at::NoGradGuard no_graph;
-  for (const member& one : members_) {
+  for (member& one : members_) {
     at::Tensor& gradient = one.leaf.mutable_grad();
-    const at::Tensor mine = range(memory_, one);
-    if (!gradient.is_same(one.waiting)) {
-      if (gradient.defined()) mine.copy_(gradient);
-      else mine.zero_();
-    }
-    gradient = mine;
+    if (gradient.defined() && !gradient.is_same(one.waiting)) one.range.copy_(gradient);
+    one.came = gradient.defined() && (one.came || !gradient.is_same(one.waiting));
+    gradient = one.came ? one.range : at::Tensor();
   }
 }
 
 TESSERA_INLINE void gradient_bundle::begin(call_site at) {
   const at::NoGradGuard no_graph;
+  for (const member& one : members_)
+    if (!one.came) one.range.zero_();
   const tensor<dyn> terms =
       tessera::detail::tensor_of(team_, terms_, memory_, tessera::detail::next_lineage(*team_, terms_.mesh));
   sum_.emplace(start(sums_, terms, at));
@@ -60,13 +86,12 @@ TESSERA_INLINE void gradient_bundle::begin(call_site at) {
 
 TESSERA_INLINE void gradient_bundle::finish(double factor) {
   const at::NoGradGuard no_graph;
-  at::Tensor sum = tessera::finish(std::move(*sum_)).local();
+  const at::Tensor sum = tessera::finish(std::move(*sum_)).local();
   sum_.reset();
-  if (sum.is_alias_of(memory_)) sum = sum.clone();  // one worker: what moved nothing is a view
-  if (factor != 1) sum.mul_(factor);
-  if (before_.defined()) sum.add_(std::exchange(before_, {}));
-  memory_ = sum;
-  for (const member& one : members_) one.leaf.mutable_grad() = range(memory_, one);
+  if (team_->size() > 1) exchange_memory(sum);
+  if (factor != 1) memory_.mul_(factor);
+  if (before_.defined()) memory_.add_(std::exchange(before_, {}));
+  for (const member& one : members_) one.leaf.mutable_grad() = one.range;
 }
 
 }  // namespace tessera::nn::engine
