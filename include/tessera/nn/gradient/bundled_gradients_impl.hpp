@@ -51,7 +51,7 @@ TESSERA_INLINE bundled_gradients::bundled_gradients(const team_handle& team, std
     packed& to = lies.alone() ? all.back() : all[numbered[static_cast<std::size_t>(lies.bundle)]];
     to.leaves.push_back(i);
     const at::Tensor waiting = refusing_gradient(leaf, refusal{code::stepped_inside_window}, leaves_[i].name);
-    to.members.push_back({leaf, waiting, lies.begin / size});
+    to.members.push_back({leaf, waiting, lies.begin / size, {}, false});
     to.elements = lies.begin / size + leaf.numel();
   }
   // Backward comes to the last leaf first; a bundle travels when its last member is there.
