@@ -227,6 +227,36 @@ TEST_CASE("gradients that are let go inside a window begin as zeros again", "[gr
   for (int r = 0; r < 2; ++r) CHECK(far.of(r) < 1e-13);
 }
 
+TEST_CASE("a gradient that somebody keeps stays what it was", "[gradient]") {
+  const auto well = on_row(2, [](const team_handle& team) {
+    torch::nn::Sequential net = model();
+    data_parallel parallel(team, *net);
+    const auto backward = [&](double factor) { (net->forward(inputs()).sum() * factor).backward(); };
+    backward(1);
+    const at::Tensor kept = net->parameters()[0].grad(), view = net->parameters()[1].grad().view({-1}).detach();
+    const at::Tensor was = kept.clone(), view_was = view.clone();
+    net->zero_grad();
+    backward(2);
+    return kept.equal(was) && view.equal(view_was) && net->parameters()[0].grad().equal(was * 2);
+  });
+  REQUIRE(well.errors() == "");
+  for (int r = 0; r < 2; ++r) CHECK(well.of(r));
+}
+
+TEST_CASE("a gradient that LibTorch conjugates when it is read is averaged as it reads", "[gradient]") {
+  const auto well = on_row(2, [](const team_handle& team) {
+    torch::nn::Module net;
+    const at::Tensor w =
+        net.register_parameter("w", at::complex(at::ones({3}, at::kDouble), at::ones({3}, at::kDouble)));
+    data_parallel parallel(team, net);
+    const at::Tensor c = at::complex(at::arange(3, at::kDouble), at::arange(3, at::kDouble) + 1);
+    at::real(w.conj() * c).sum().backward();
+    return w.grad().resolve_conj().equal(c);  // of Re(conj(w) c)
+  });
+  REQUIRE(well.errors() == "");
+  for (int r = 0; r < 2; ++r) CHECK(well.of(r));
+}
+
 TEST_CASE("a step exchanges one message a bundle and worker, of the bundle's bytes", "[law]") {
   const auto counted = on_row(2, [](const team_handle& team) {
     torch::nn::Sequential net = model();

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <numeric>
 #include <utility>
 
 namespace tessera::nn::engine {
@@ -84,10 +83,10 @@ TESSERA_INLINE bundled_gradients::~bundled_gradients() {
 }
 
 TESSERA_INLINE at::Tensor bundled_gradients::comes(std::size_t leaf, const at::Tensor& gradient) {
-  if (gradient.is_sparse()) throw error(refusal{code::gradient_is_sparse}, leaves_[leaf].name);
+  if (gradient.defined() && gradient.is_sparse()) throw error(refusal{code::gradient_is_sparse}, leaves_[leaf].name);
   if (at::GradMode::is_enabled()) throw error(refusal{code::gradient_has_graph}, leaves_[leaf].name);
   if (pass_ != torch::autograd::get_current_graph_task_id()) begin_pass();
-  if (!next_.weighed || next_.weight == 1) return gradient;
+  if (!gradient.defined() || !next_.weighed || next_.weight == 1) return gradient;
   // A worker without samples may have a mean of none, which is no number.
   return next_.weight == 0 ? at::zeros_like(gradient) : gradient * next_.weight;
 }

@@ -36,7 +36,7 @@ struct data_parallel_options {
 ///   ts::nn::data_parallel parallel(team, *module);
 ///
 /// The module, its loss and any optimizer stay as they are. Parameters that a graph did not use, on some workers or on
-/// all, count zero. All workers make it, call backward and step in one order; its team outlives it. (S. Li et al.,
+/// all, count zero. All workers make it, call backward and step in one order; the module outlives it. (S. Li et al.,
 /// PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 2020.)
 class data_parallel {
  public:

@@ -50,7 +50,7 @@ inline void share_out(const at::Tensor& all, const std::vector<at::Tensor>& to) 
 
 /// What all workers get of what lies on the first.
 inline at::Tensor from_first(const team_handle& team, const at::Tensor& mine) {
-  layout there = engine::flat_layout(team->mesh(), mine.numel(), placement::on);
+  const layout there = engine::flat_layout(team->mesh(), mine.numel(), placement::on);
   const layout everywhere = engine::flat_layout(team->mesh(), mine.numel(), placement::invariant);
   const bool first = team->mesh().number(team->at()) == 0;
   return engine::change_layout(team, there, everywhere, first ? mine : mine.narrow(0, 0, 0));
@@ -112,9 +112,8 @@ TESSERA_INLINE data_parallel::~data_parallel() = default;
 
 TESSERA_INLINE void data_parallel::bring_values() {
   const at::NoGradGuard no_graph;
-  std::vector<at::Tensor> all;
-  for (const engine::named_leaf& one : detail::state_tensors(module_)) all.push_back(one.leaf);
-  detail::change_by_elements(all, [&](const at::Tensor& mine) { return detail::from_first(team_, mine); });
+  for (const engine::named_leaf& one : detail::state_tensors(module_))  // one by one: a model may fill half the memory
+    one.leaf.copy_(detail::from_first(team_, one.leaf.detach().reshape({-1})).view(one.leaf.sizes()));
 }
 
 TESSERA_INLINE void data_parallel::follow_buffers() const {

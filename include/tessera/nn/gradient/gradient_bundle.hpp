@@ -49,7 +49,6 @@ class gradient_bundle {
 
   /// Begins to sum over workers; what never came is zero.
   void begin(call_site at);
-  bool begun() const { return sum_.has_value(); }
   /// The sums, times a factor, and what was there before, are the leaves' gradients.
   void finish(double factor);
 
@@ -60,6 +59,7 @@ class gradient_bundle {
  private:
   at::Tensor range(const at::Tensor& of, const member& one) const;
   at::Tensor exchange_memory(const at::Tensor& with);
+  bool others_have_ranges() const;
 
   team_handle team_;
   std::vector<member> members_;

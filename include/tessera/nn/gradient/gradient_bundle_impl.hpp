@@ -29,9 +29,17 @@ TESSERA_INLINE at::Tensor gradient_bundle::exchange_memory(const at::Tensor& wit
   return with;
 }
 
+/// Whether somebody else has a gradient of an earlier window, which is to stay what it was.
+TESSERA_INLINE bool gradient_bundle::others_have_ranges() const {
+  const auto shared = [](const member& one) {
+    return one.range.use_count() > (one.leaf.grad().is_same(one.range) ? 2u : 1u);
+  };
+  return memory_.storage().use_count() > 1 + members_.size() || std::any_of(members_.begin(), members_.end(), shared);
+}
+
 TESSERA_INLINE void gradient_bundle::open() {
   const at::NoGradGuard no_graph;
-  if (!memory_.defined()) {
+  if (!memory_.defined() || others_have_ranges()) {
     memory_ = at::empty({elements_}, members_.front().leaf.options().requires_grad(false));
     for (member& one : members_) one.range = range(memory_, one);
   }
@@ -54,8 +62,10 @@ TESSERA_INLINE void gradient_bundle::arrived(std::size_t which) {
   one.came = true;
   if (gradient.is_same(one.range)) return;
   const at::NoGradGuard no_graph;
-  if (gradient.is_cpu() && gradient.is_contiguous() && gradient.scalar_type() == one.range.scalar_type() &&
-      gradient.layout() == at::kStrided)  // one that moves few bytes costs less than LibTorch's own copy
+  const bool plain = gradient.is_cpu() && gradient.layout() == at::kStrided && gradient.is_contiguous() &&
+                     gradient.scalar_type() == one.range.scalar_type() && !gradient.is_conj() && !gradient.is_neg() &&
+                     !gradient._is_zerotensor();
+  if (plain)  // of few bytes this costs less than LibTorch's own copy
     std::memcpy(one.range.mutable_data_ptr(), gradient.const_data_ptr(), gradient.nbytes());
   else one.range.copy_(gradient);
   gradient = one.range;

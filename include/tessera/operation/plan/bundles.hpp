@@ -50,7 +50,6 @@ class bundle_packer {
   }
   /// How many bundles were opened.
   constexpr int count() const { return count_; }
-  constexpr const bundle_limits& limits() const { return limits_; }
 
  private:
   struct open_bundle {
