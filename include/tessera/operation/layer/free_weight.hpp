@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/program/flow.hpp>
+#include <tessera/operation/program/layer.hpp>
 #include <tessera/topology/check_layout.hpp>
 
 namespace tessera {

@@ -2,7 +2,7 @@
 
 #include <tessera/operation/layer/contraction_plan.hpp>
 #include <tessera/operation/layer/dropout.hpp>
-#include <tessera/operation/program/flow.hpp>
+#include <tessera/operation/program/layer.hpp>
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/operation/layer/read_options.hpp>
-#include <tessera/operation/program/flow.hpp>
+#include <tessera/operation/program/layer.hpp>
 
 namespace tessera {
 
