@@ -2,7 +2,7 @@
 #include "small_network.hpp"
 #include "subjects.hpp"
 
-#include <tessera/nn/parameter/reduce_gradients.hpp>
+#include <tessera/nn/gradient/reduce_gradients.hpp>
 #include <tessera/operation/network/sharded_parameters.hpp>
 #include <tessera/tensor/operations.hpp>
 

@@ -6,12 +6,12 @@
 // (nn/gradient/data_parallel.hpp), devices (comm/nccl/over_nccl.hpp, tensor/device/staged_transport.hpp) and all that
 // prints (inspect/).
 #include <tessera/network.hpp>
+#include <tessera/nn/gradient/accumulation.hpp>
 #include <tessera/nn/layer/cross_entropy.hpp>
 #include <tessera/nn/layer/with_indices.hpp>
 #include <tessera/nn/network/check_replicas.hpp>
 #include <tessera/nn/network/network.hpp>
 #include <tessera/nn/parameter/grad_norm.hpp>
-#include <tessera/nn/parameter/reduce_gradients.hpp>
 #include <tessera/nn/parameter/state_dict.hpp>
 #include <tessera/tensor/from_local.hpp>
 #include <tessera/tensor/generator.hpp>

@@ -31,7 +31,7 @@ inline const std::vector<node_field>& common_fields() {
       {"shared", "of a layer: a name under which weights are tied", "its own weights"},
       {"recompute", "a name; neighbours that say the same run again for their backward, as one part", "they do not"},
       {"sharded_over", "of a layer: axes over which its parameters are stored as tiles", "copies"},
-      {"gathered", "beside it, how often they are gathered: `twice`, `once` or `held`", "`twice`"}};
+      {"gathered", "beside it, how often they are gathered: `twice`, `once`, `held` or `bundled`", "`twice`"}};
   return all;
 }
 
@@ -179,10 +179,13 @@ class node_options {
     return word_of<of>(name, of::mean,
                        {{"none", of::none}, {"mean", of::mean}, {"sum", of::sum}, {"batchmean", of::batch_mean}});
   }
-  /// "twice", "once" or "held".
+  /// "twice", "once", "held" or "bundled".
   gathering times(const char* name) const {
     return word_of<gathering>(name, gathering::twice,
-                              {{"twice", gathering::twice}, {"once", gathering::once}, {"held", gathering::held}});
+                              {{"twice", gathering::twice},
+                               {"once", gathering::once},
+                               {"held", gathering::held},
+                               {"bundled", gathering::bundled}});
   }
   /// The tensor that the node's "shape", "element", "dims" and "meaning" say.
   tensor_value tensor() const {

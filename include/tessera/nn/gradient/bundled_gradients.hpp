@@ -53,14 +53,22 @@ class bundled_gradients : public std::enable_shared_from_this<bundled_gradients>
     double weight = 1;
     bool weighed = false;
   };
-  struct place {
-    std::size_t bundle, member;
+  /// What a leaf's gradient is while a window is open.
+  struct leaf_state {
+    at::Tensor waiting;  ///< its gradient between two passes: without memory
+    at::Tensor before;   ///< what it had when the window opened
+    at::Tensor terms;    ///< of this worker, between two passes
+    bool came = false;
   };
 
   at::Tensor comes(std::size_t leaf, const at::Tensor& gradient);
   void came(std::size_t leaf);
+  void open_window();
+  void set_aside();
+  void take_up();
   void begin_pass();
   void begin_complete();
+  void begin_next();
   void end_pass();
   double factor();
 
@@ -68,8 +76,10 @@ class bundled_gradients : public std::enable_shared_from_this<bundled_gradients>
   std::vector<named_leaf> leaves_;
   rule how_;
   call_site at_;
-  std::vector<gradient_bundle> bundles_;  ///< in the order in which they travel
-  std::vector<place> places_;             ///< of each leaf
+  std::vector<gradient_bundle> bundles_;           ///< in the order in which they travel
+  std::vector<std::vector<std::size_t>> members_;  ///< of each bundle
+  std::vector<std::size_t> bundle_of_;             ///< of each leaf
+  std::vector<leaf_state> states_;                 ///< of each leaf
   std::vector<unsigned> hooks_;
 
   passes next_;

@@ -30,10 +30,10 @@ class bundled_gradients::arrival final : public torch::autograd::PostAccumulateG
 
 TESSERA_INLINE bundled_gradients::bundled_gradients(const team_handle& team, std::vector<named_leaf> leaves,
                                                     const rule& how, call_site at)
-    : team_(team), leaves_(std::move(leaves)), how_(how), at_(at), places_(leaves_.size()) {
+    : team_(team), leaves_(std::move(leaves)), how_(how), at_(at), bundle_of_(leaves_.size()), states_(leaves_.size()) {
   struct packed {
     std::vector<std::size_t> leaves;
-    std::vector<gradient_bundle::member> members;
+    std::vector<gradient_bundle::range> ranges;
     index_t elements = 0;
   };
   std::vector<packed> all;
@@ -49,15 +49,17 @@ TESSERA_INLINE bundled_gradients::bundled_gradients(const team_handle& team, std
     }
     packed& to = lies.alone() ? all.back() : all[numbered[static_cast<std::size_t>(lies.bundle)]];
     to.leaves.push_back(i);
-    const at::Tensor waiting = refusing_gradient(leaf, refusal{code::stepped_inside_window}, leaves_[i].name);
-    to.members.push_back({leaf, waiting, lies.begin / size, {}, false});
+    to.ranges.push_back({leaf.sizes().vec(), lies.begin / size});
     to.elements = lies.begin / size + leaf.numel();
+    states_[i].waiting = refusing_gradient(leaf, refusal{code::stepped_inside_window}, leaves_[i].name);
   }
   // Backward comes to the last leaf first; a bundle travels when its last member is there.
   std::sort(all.begin(), all.end(), [](const packed& a, const packed& b) { return a.leaves.back() > b.leaves.back(); });
   for (packed& one : all) {
-    for (std::size_t m = 0; m < one.leaves.size(); ++m) places_[one.leaves[m]] = {bundles_.size(), m};
-    bundles_.emplace_back(team_, std::move(one.members), one.elements);
+    for (const std::size_t leaf : one.leaves) bundle_of_[leaf] = bundles_.size();
+    bundles_.emplace_back(team_, team_->mesh(), std::move(one.ranges), one.elements,
+                          leaves_[one.leaves.front()].leaf.scalar_type());
+    members_.push_back(std::move(one.leaves));
   }
 }
 
@@ -91,15 +93,39 @@ TESSERA_INLINE at::Tensor bundled_gradients::comes(std::size_t leaf, const at::T
   return next_.weight == 0 ? at::zeros_like(gradient) : gradient * next_.weight;
 }
 
+TESSERA_INLINE void bundled_gradients::open_window() {
+  for (std::size_t i = 0; i < leaves_.size(); ++i) {
+    states_[i].before = std::exchange(leaves_[i].leaf.mutable_grad(), {});
+    states_[i].came = false;
+  }
+}
+
+/// A backward that was not the last of its window is over: leaves have no gradient that could be stepped.
+TESSERA_INLINE void bundled_gradients::set_aside() {
+  for (std::size_t i = 0; i < leaves_.size(); ++i)
+    states_[i].terms = std::exchange(leaves_[i].leaf.mutable_grad(), states_[i].waiting);
+}
+
+/// Another one begins: leaves have their terms again, but those whose gradients somebody let go.
+TESSERA_INLINE void bundled_gradients::take_up() {
+  for (std::size_t i = 0; i < leaves_.size(); ++i) {
+    at::Tensor& gradient = leaves_[i].leaf.mutable_grad();
+    leaf_state& mine = states_[i];
+    if (gradient.is_same(mine.waiting)) gradient = mine.terms;
+    mine.terms.reset();
+    mine.came = gradient.defined();
+  }
+}
+
 TESSERA_INLINE void bundled_gradients::begin_pass() {
   pass_ = torch::autograd::get_current_graph_task_id();
   if (!open_) {
-    for (gradient_bundle& one : bundles_) one.open();
+    open_window();
     weight_ = 0;
     weighed_ = false;
     open_ = true;
   } else {
-    for (gradient_bundle& one : bundles_) one.go_on();
+    take_up();
   }
   weight_ += next_.weight;
   weighed_ = weighed_ || next_.weighed;
@@ -112,30 +138,47 @@ TESSERA_INLINE void bundled_gradients::begin_pass() {
 }
 
 TESSERA_INLINE void bundled_gradients::came(std::size_t leaf) {
-  const place at = places_[leaf];
-  bundles_[at.bundle].arrived(at.member);
-  --missing_[at.bundle];
+  states_[leaf].came = true;
+  --missing_[bundle_of_[leaf]];
   if (next_.last) begin_complete();
+}
+
+/// The next bundle begins to travel, and its leaves' gradients are gone until its sums are there.
+TESSERA_INLINE void bundled_gradients::begin_next() {
+  std::vector<at::Tensor> terms;
+  for (const std::size_t leaf : members_[begun_]) {
+    at::Tensor mine = std::exchange(leaves_[leaf].leaf.mutable_grad(), {});
+    terms.push_back(states_[leaf].came ? std::move(mine) : at::Tensor());
+  }
+  bundles_[begun_++].begin(terms, at_);
 }
 
 TESSERA_INLINE void bundled_gradients::begin_complete() {
   if (begun_ == bundles_.size() || missing_[begun_] > 0) return;
   const tessera::engine::scoped_context now(*team_,
                                             {.why = purpose::backward, .name = "averaging gradients", .at = at_});
-  for (; begun_ < bundles_.size() && missing_[begun_] == 0; ++begun_) bundles_[begun_].begin(at_);
+  while (begun_ < bundles_.size() && missing_[begun_] == 0) begin_next();
 }
 
 TESSERA_INLINE void bundled_gradients::end_pass() {
   pass_ = -1;
   if (!next_.last) {
-    for (gradient_bundle& one : bundles_) one.wait();
+    set_aside();
     return;
   }
   const tessera::engine::scoped_context now(*team_,
                                             {.why = purpose::backward, .name = "averaging gradients", .at = at_});
-  for (; begun_ < bundles_.size(); ++begun_) bundles_[begun_].begin(at_);
+  while (begun_ < bundles_.size()) begin_next();
   const double by = factor();
-  for (gradient_bundle& one : bundles_) one.finish(by);
+  const at::NoGradGuard no_graph;
+  for (std::size_t b = 0; b < bundles_.size(); ++b) {
+    std::vector<at::Tensor> sums = bundles_[b].finish(by);
+    for (std::size_t m = 0; m < sums.size(); ++m) {
+      leaf_state& mine = states_[members_[b][m]];
+      if (mine.before.defined()) sums[m].add_(std::exchange(mine.before, {}));
+      leaves_[members_[b][m]].leaf.mutable_grad() = std::move(sums[m]);
+    }
+  }
   open_ = false;
   if (how_.behind) how_.behind();
 }

@@ -9,7 +9,7 @@
 
 namespace tessera::nn {
 
-namespace detail {
+namespace engine {
 
 /// The parameters of a module that have gradients, in its order.
 inline std::vector<engine::named_leaf> trained_leaves(const torch::nn::Module& module) {
@@ -84,36 +84,36 @@ void change_by_elements(const std::vector<at::Tensor>& tensors, const Change& ch
   for (const auto& [element, parts] : all) share_out(change(joined(parts)), parts);
 }
 
-}  // namespace detail
+}  // namespace engine
 
 TESSERA_INLINE data_parallel::data_parallel(const team_handle& team, torch::nn::Module& module,
                                             const data_parallel_options& options, call_site at)
     : team_(team), module_(module), options_(options), at_(at) {
   const engine::scoped_context now(*team, {.why = purpose::state, .name = "making a module data parallel", .at = at});
-  const std::vector<engine::named_leaf> all = detail::state_tensors(module);
-  detail::agree_on_each(team, all, "comparing modules",
-                        [](const engine::named_leaf& one) { return text(detail::described(one).c_str()).hash; });
+  const std::vector<engine::named_leaf> all = engine::state_tensors(module);
+  engine::agree_on_each(team, all, "comparing modules",
+                        [](const engine::named_leaf& one) { return text(engine::described(one).c_str()).hash; });
   if (options.begins == first_values::brought) bring_values();
   else
-    detail::agree_on_each(team, all, "comparing values of modules",
+    engine::agree_on_each(team, all, "comparing values of modules",
                           [](const engine::named_leaf& one) { return tessera::detail::content_hash(one.leaf); });
   engine::bundled_gradients::rule how;
   how.averages = options.averages;
   how.limits = {.capacity = options.bundle_bytes, .alignment = 1};  // what is exchanged has no gaps
   how.behind = [this] {
-    const std::size_t then = gradients_->leaves().size(), there = detail::trained_leaves(module_).size();
+    const std::size_t then = gradients_->leaves().size(), there = engine::trained_leaves(module_).size();
     if (there != then) throw error(refusal{code::parameters_changed, then, there}, team_->label());
     if (options_.buffers != buffer_rule::own) follow_buffers();
   };
-  gradients_ = std::make_shared<engine::bundled_gradients>(team, detail::trained_leaves(module), how, at);
+  gradients_ = std::make_shared<engine::bundled_gradients>(team, engine::trained_leaves(module), how, at);
   gradients_->listen();
 }
 TESSERA_INLINE data_parallel::~data_parallel() = default;
 
 TESSERA_INLINE void data_parallel::bring_values() {
   const at::NoGradGuard no_graph;
-  for (const engine::named_leaf& one : detail::state_tensors(module_))  // one by one: a model may fill half the memory
-    one.leaf.copy_(detail::from_first(team_, one.leaf.detach().reshape({-1})).view(one.leaf.sizes()));
+  for (const engine::named_leaf& one : engine::state_tensors(module_))  // one by one: a model may fill half the memory
+    one.leaf.copy_(engine::from_first(team_, one.leaf.detach().reshape({-1})).view(one.leaf.sizes()));
 }
 
 TESSERA_INLINE void data_parallel::follow_buffers() const {
@@ -122,8 +122,8 @@ TESSERA_INLINE void data_parallel::follow_buffers() const {
   const bool averaged = options_.buffers == buffer_rule::averaged;
   for (const at::Tensor& one : module_.buffers())
     if (one.defined() && (!averaged || one.is_floating_point() || one.is_complex())) all.push_back(one);
-  detail::change_by_elements(all, [&](const at::Tensor& mine) {
-    if (!averaged) return detail::from_first(team_, mine);
+  engine::change_by_elements(all, [&](const at::Tensor& mine) {
+    if (!averaged) return engine::from_first(team_, mine);
     const layout terms = engine::flat_layout(team_->mesh(), mine.numel(), placement::partial);
     const layout sums = engine::flat_layout(team_->mesh(), mine.numel(), placement::invariant);
     return engine::change_layout(team_, terms, sums, mine) / team_->size();
@@ -145,8 +145,7 @@ TESSERA_INLINE data_parallel::backward_window::~backward_window() {
 
 TESSERA_INLINE std::vector<index_t> data_parallel::bundle_bytes() const {
   std::vector<index_t> all;
-  for (const engine::gradient_bundle& one : gradients_->bundles())
-    all.push_back(one.elements() * static_cast<index_t>(one.leaf(0).element_size()));
+  for (const engine::gradient_bundle& one : gradients_->bundles()) all.push_back(one.bytes());
   return all;
 }
 

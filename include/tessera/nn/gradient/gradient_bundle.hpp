@@ -19,55 +19,45 @@ inline layout flat_layout(const mesh_value& mesh, index_t elements, placement ev
   return x;
 }
 
-/// Gradients in one memory, which travel together: a tensor of one dimension, of which the gradients of leaves of one
-/// element are ranges.
+/// Gradients that travel together: a tensor of one dimension, of which the gradients of tensors of one element are
+/// ranges, or the gradient of one tensor whose way back is its own.
 ///
-/// A leaf's `.grad` is its range, to which LibTorch adds. Sum over workers: partial → invariant, one change of layout
-/// for all of them.
+/// Σ over workers: partial → invariant, one change of layout for all of them. LibTorch leaves a gradient where it was
+/// made, so to pack it as the bundle begins is the one copy that a memory of all would cost too.
 class gradient_bundle {
  public:
-  /// A leaf, what it has for a gradient while the bundle waits, and from which element on its own lies.
-  struct member {
-    at::Tensor leaf;
-    at::Tensor waiting;
+  /// A member's shape on this worker, and from which element of the bundle on it lies.
+  struct range {
+    std::vector<std::int64_t> sizes;
     index_t begin = 0;
-    at::Tensor range;  ///< its gradient, where one came since the window opened
-    bool came = false;
   };
 
-  /// The bundle of leaves of one element, of so many elements in all, on every worker of the team's mesh.
-  gradient_bundle(const team_handle& team, std::vector<member> members, index_t elements);
+  /// Ranges of so many elements in all, summed over all workers of a mesh.
+  gradient_bundle(const team_handle& team, const mesh_value& over, std::vector<range> ranges, index_t elements,
+                  at::ScalarType type);
+  /// One tensor, whose terms lie like one layout and become the other.
+  gradient_bundle(const team_handle& team, const layout& terms, const layout& sums, at::ScalarType type);
 
-  /// A window opens: leaves have no gradients, and what they had before is set aside.
-  void open();
-  /// LibTorch has added to a leaf's gradient, which is its range from the first time on.
-  void arrived(std::size_t which);
-  /// A backward that was not the last of its window is over: leaves have no gradient that could be stepped.
-  void wait();
-  /// Another one begins: leaves have their ranges again, but those whose gradients somebody let go.
-  void go_on();
+  /// Begins to sum over workers what each has of the members; what is undefined is zero.
+  void begin(const std::vector<at::Tensor>& terms, call_site at);
+  /// The sums, times a factor: a tensor for each member, all in one memory that is nobody else's.
+  std::vector<at::Tensor> finish(double factor = 1);
 
-  /// Begins to sum over workers; what never came is zero.
-  void begin(call_site at);
-  /// The sums, times a factor, and what was there before, are the leaves' gradients.
-  void finish(double factor);
-
-  std::size_t count() const { return members_.size(); }
-  const at::Tensor& leaf(std::size_t which) const { return members_[which].leaf; }
-  index_t elements() const { return elements_; }
+  std::size_t count() const { return ranges_.size(); }
+  index_t bytes() const { return elements_ * static_cast<index_t>(of_.dtype().itemsize()); }
 
  private:
-  at::Tensor range(const at::Tensor& of, const member& one) const;
-  at::Tensor exchange_memory(const at::Tensor& with);
-  bool others_have_ranges() const;
+  at::Tensor packed(const std::vector<at::Tensor>& terms) const;
 
   team_handle team_;
-  std::vector<member> members_;
-  index_t elements_;
   layout terms_;
   layout sums_;
-  at::Tensor memory_;  ///< its storage stays, and with it the ranges; what lies in it comes and goes
-  at::Tensor before_;  ///< what leaves had when the window opened; none where they had nothing
+  std::vector<range> ranges_;
+  index_t elements_;
+  at::TensorOptions of_;
+  bool flat_;
+  bool moves_;  ///< else the terms are the sums
+  at::Tensor kept_;
   std::optional<awaited<tensor<dyn>>> sum_;
 };
 

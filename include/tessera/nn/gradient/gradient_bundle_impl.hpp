@@ -3,105 +3,80 @@
 #include <tessera/nn/gradient/gradient_bundle.hpp>
 #include <tessera/tensor/change/lineage.hpp>
 
-#include <algorithm>
 #include <cstring>
 #include <utility>
 
 namespace tessera::nn::engine {
 
-TESSERA_INLINE gradient_bundle::gradient_bundle(const team_handle& team, std::vector<member> members, index_t elements)
+TESSERA_INLINE gradient_bundle::gradient_bundle(const team_handle& team, const mesh_value& over,
+                                                std::vector<range> ranges, index_t elements, at::ScalarType type)
     : team_(team),
-      members_(std::move(members)),
+      terms_(flat_layout(over, elements, placement::partial)),
+      sums_(flat_layout(over, elements, placement::invariant)),
+      ranges_(std::move(ranges)),
       elements_(elements),
-      terms_(flat_layout(team->mesh(), elements, placement::partial)),
-      sums_(flat_layout(team->mesh(), elements, placement::invariant)) {}
+      of_(tessera::detail::options_of(*team, type)),
+      flat_(true),
+      moves_(over.size() > 1) {}
 
-// No view: zero_grad(false) detaches gradients in place, which LibTorch refuses of a view.
-TESSERA_INLINE at::Tensor gradient_bundle::range(const at::Tensor& of, const member& one) const {
-  return at::empty({0}, of.options()).set_(of.storage(), of.storage_offset() + one.begin, one.leaf.sizes());
-}
+TESSERA_INLINE gradient_bundle::gradient_bundle(const team_handle& team, const layout& terms, const layout& sums,
+                                                at::ScalarType type)
+    : team_(team),
+      terms_(terms),
+      sums_(sums),
+      ranges_{{tessera::detail::sizes_of(held_by(terms, team->rank())), 0}},
+      elements_(cutting{terms}.elements_of(team->rank())),
+      of_(tessera::detail::options_of(*team, type)),
+      flat_(false),
+      moves_(!stays(change_between(terms, sums))) {}
 
-/// Gives the bundle another tensor's memory, and that tensor the bundle's.
-TESSERA_INLINE at::Tensor gradient_bundle::exchange_memory(const at::Tensor& with) {
-  c10::StorageImpl& mine = *memory_.storage().unsafeGetStorageImpl();
-  c10::StorageImpl& other = *with.storage().unsafeGetStorageImpl();
-  other.set_data_ptr_noswap(mine.set_data_ptr(std::move(other.mutable_data_ptr())));
-  return with;
-}
-
-/// Whether somebody else has a gradient of an earlier window, which is to stay what it was.
-TESSERA_INLINE bool gradient_bundle::others_have_ranges() const {
-  const auto shared = [](const member& one) {
-    return one.range.use_count() > (one.leaf.grad().is_same(one.range) ? 2u : 1u);
-  };
-  return memory_.storage().use_count() > 1 + members_.size() || std::any_of(members_.begin(), members_.end(), shared);
-}
-
-TESSERA_INLINE void gradient_bundle::open() {
-  const at::NoGradGuard no_graph;
-  if (!memory_.defined() || others_have_ranges()) {
-    memory_ = at::empty({elements_}, members_.front().leaf.options().requires_grad(false));
-    for (member& one : members_) one.range = range(memory_, one);
+TESSERA_INLINE at::Tensor gradient_bundle::packed(const std::vector<at::Tensor>& terms) const {
+  if (terms.size() == 1 && terms[0].defined()) {
+    const at::Tensor one = terms[0].contiguous().resolve_conj().resolve_neg();
+    return flat_ ? one.view({elements_}) : one;
   }
-  const auto has = [](const member& one) { return one.leaf.grad().defined(); };
-  if (std::any_of(members_.begin(), members_.end(), has)) {
-    for (const member& one : members_)
-      if (!has(one)) one.range.zero_();
-      else if (!one.leaf.grad().is_same(one.range)) one.range.copy_(one.leaf.grad());
-    before_ = exchange_memory(at::empty_like(memory_));
+  if (!flat_) return at::zeros(ranges_[0].sizes, of_);
+  const at::Tensor all = at::empty({elements_}, of_);
+  index_t filled = 0;
+  for (std::size_t i = 0; i < ranges_.size(); ++i) {
+    const index_t begin = ranges_[i].begin;
+    if (begin > filled) all.narrow(0, filled, begin - filled).zero_();
+    const at::Tensor to = at::empty({0}, of_).set_(all.storage(), begin, ranges_[i].sizes);
+    filled = begin + to.numel();
+    const at::Tensor& from = terms[i];
+    if (!from.defined()) {
+      to.zero_();
+      continue;
+    }
+    const bool plain = from.is_cpu() && from.layout() == at::kStrided && from.is_contiguous() &&
+                       from.scalar_type() == to.scalar_type() && !from.is_conj() && !from.is_neg() &&
+                       !from._is_zerotensor();
+    if (plain)  // of few bytes this costs less than LibTorch's own copy
+      std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
+    else to.copy_(from);
   }
-  for (member& one : members_) {
-    one.leaf.mutable_grad().reset();
-    one.came = false;
-  }
+  return all;
 }
 
-TESSERA_INLINE void gradient_bundle::arrived(std::size_t which) {
-  member& one = members_[which];
-  at::Tensor& gradient = one.leaf.mutable_grad();
-  one.came = true;
-  if (gradient.is_same(one.range)) return;
+TESSERA_INLINE void gradient_bundle::begin(const std::vector<at::Tensor>& terms, call_site at) {
   const at::NoGradGuard no_graph;
-  const bool plain = gradient.is_cpu() && gradient.layout() == at::kStrided && gradient.is_contiguous() &&
-                     gradient.scalar_type() == one.range.scalar_type() && !gradient.is_conj() && !gradient.is_neg() &&
-                     !gradient._is_zerotensor();
-  if (plain)  // of few bytes this costs less than LibTorch's own copy
-    std::memcpy(one.range.mutable_data_ptr(), gradient.const_data_ptr(), gradient.nbytes());
-  else one.range.copy_(gradient);
-  gradient = one.range;
+  const at::Tensor all = packed(terms);
+  if (moves_)
+    sum_.emplace(start(
+        sums_, tessera::detail::tensor_of(team_, terms_, all, tessera::detail::next_lineage(*team_, terms_.mesh)), at));
+  else kept_ = all;
 }
 
-TESSERA_INLINE void gradient_bundle::wait() {
-  for (const member& one : members_) one.leaf.mutable_grad() = one.waiting;
-}
-
-TESSERA_INLINE void gradient_bundle::go_on() {
+TESSERA_INLINE std::vector<at::Tensor> gradient_bundle::finish(double factor) {
   const at::NoGradGuard no_graph;
-  for (member& one : members_) {
-    at::Tensor& gradient = one.leaf.mutable_grad();
-    if (gradient.defined() && !gradient.is_same(one.waiting)) one.range.copy_(gradient);
-    one.came = gradient.defined() && (one.came || !gradient.is_same(one.waiting));
-    gradient = one.came ? one.range : at::Tensor();
-  }
-}
-
-TESSERA_INLINE void gradient_bundle::begin(call_site at) {
-  const at::NoGradGuard no_graph;
-  for (const member& one : members_)
-    if (!one.came) one.range.zero_();
-  const tensor<dyn> terms =
-      tessera::detail::tensor_of(team_, terms_, memory_, tessera::detail::next_lineage(*team_, terms_.mesh));
-  sum_.emplace(start(sums_, terms, at));
-}
-
-TESSERA_INLINE void gradient_bundle::finish(double factor) {
-  const at::NoGradGuard no_graph;
-  const at::Tensor sum = tessera::finish(std::move(*sum_)).local();
+  const at::Tensor sum = moves_ ? tessera::finish(std::move(*sum_)).local() : std::exchange(kept_, {});
   sum_.reset();
-  if (team_->size() > 1) exchange_memory(sum);
-  if (factor != 1) memory_.mul_(factor);
-  if (before_.defined()) memory_.add_(std::exchange(before_, {}));
-  for (const member& one : members_) one.leaf.mutable_grad() = one.range;
+  if (factor != 1) sum.mul_(factor);
+  if (!flat_) return {sum};
+  std::vector<at::Tensor> all;
+  for (const range& one : ranges_)  // no views: zero_grad(false) detaches gradients in place, which views refuse
+    all.push_back(at::empty({0}, of_).set_(sum.storage(), sum.storage_offset() + one.begin, one.sizes));
+  return all;
 }
 
 }  // namespace tessera::nn::engine

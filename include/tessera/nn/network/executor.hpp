@@ -13,6 +13,8 @@
 
 namespace tessera::nn::engine {
 
+class held_gradients;
+
 /// What run time knows of a layer: what types know, its plan for the operands at hand, and what it computes.
 struct node_record : layer_record {
   layer_plan (*planned_for)(const void* layer, std::span<const tensor_value* const> operands) = nullptr;
@@ -78,6 +80,9 @@ class executor {
 
   const team_handle& team() const { return here().team; }
 
+  /// The gradients of parameters that are held: what `reduce_gradients` and `accumulation` are for.
+  const std::shared_ptr<engine::held_gradients>& held_gradients() const;
+
  protected:
   using program_type = program_view<node_record>;
 
@@ -140,6 +145,7 @@ class executor {
     bool compares_indices = true;
     // Graphs have it too.
     std::shared_ptr<std::shared_ptr<layer_observer>> observer = std::make_shared<std::shared_ptr<layer_observer>>();
+    std::shared_ptr<engine::held_gradients> held;  ///< made when it is asked for
 
     std::shared_ptr<std::vector<tessera::detail::hashed_copy>> left =
         std::make_shared<std::vector<tessera::detail::hashed_copy>>();
@@ -158,6 +164,9 @@ class executor {
     if (!state_) throw error(refusal{code::network_moved_from});
     return *state_;
   }
+
+  // Lets backwards reduce the gradients of parameters that are bundled, unless somebody else sees to them.
+  void hear_of_bundled() const;
 
   // Makes the state of each layer, or takes it of another network.
   void begin(const seed& s, const network_part* of);

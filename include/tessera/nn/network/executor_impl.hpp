@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/nn/gradient/held_gradients.hpp>
 #include <tessera/nn/network/check_replicas.hpp>
 #include <tessera/nn/network/executor_run_impl.hpp>
 #include <tessera/nn/network/program_path.hpp>
@@ -131,7 +132,7 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
       };
       const parameter& kept = find_or_make(known.parameters, w.name, w.stored, e, make);
       const bool held = p.held(k);
-      if (kept.frozen() != w.frozen || (kept.times() == gathering::held) != held)
+      if (kept.frozen() != w.frozen || holds(kept.times()) != held)
         throw error(refusal{code::shared_differ}, kept.path());
       own.parameters.push_back(kept.used_as(w.used, comes, p.times(k)));
       f << w.used;
@@ -151,6 +152,30 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
       return fmt::format("making a network of {} layers, seed {} {}", my.program.count, s.value, s.path);
     });
   if (of == nullptr) compare_at_the_end();
+  hear_of_bundled();
+}
+
+TESSERA_INLINE const std::shared_ptr<engine::held_gradients>& executor::held_gradients() const {
+  state& my = here();
+  if (my.held) return my.held;
+  std::vector<held_member> members;
+  for (const layer_state& layer : my.states)
+    for (const parameter& p : layer.parameters)
+      if (const held_member one = p.waiting();
+          holds(p.times()) && !p.frozen() && std::find(members.begin(), members.end(), one) == members.end())
+        members.push_back(one);
+  my.held = std::make_shared<engine::held_gradients>(my.team, std::move(members));
+  return my.held;
+}
+
+TESSERA_INLINE void executor::hear_of_bundled() const {
+  const auto is_bundled = [](const parameter& p) { return p.times() == gathering::bundled && !p.frozen(); };
+  bool some = false, heard = false;
+  each_parameter([&](const parameter& p) {
+    some = some || is_bundled(p);
+    heard = heard || (is_bundled(p) && p.waiting().of->is_heard());
+  });
+  if (some && !heard) held_gradients()->reduce_always({});
 }
 
 TESSERA_INLINE executor::executor(const executor& other, copying)
@@ -174,6 +199,7 @@ TESSERA_INLINE executor::executor(const executor& other, copying)
     for (const buffer& b : layer.buffers) mine.buffers.push_back(cloned(known.buffers, b));
   }
   compare_at_the_end();
+  hear_of_bundled();
 }
 
 TESSERA_INLINE auto executor::bound_for(std::span<const tensor<dyn>* const> inputs) const

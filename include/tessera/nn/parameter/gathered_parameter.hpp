@@ -8,6 +8,25 @@
 
 namespace tessera::nn::engine {
 
+class gathered_parameter;
+
+/// What a layer takes of a parameter that is held: the parameter, the layout and the element.
+struct held_member {
+  std::shared_ptr<gathered_parameter> of;
+  shared_layout_handle used;
+  element as{};
+
+  friend bool operator==(const held_member&, const held_member&) = default;
+};
+
+/// Hears, in a backward, of the gradients of what was gathered.
+class gradient_listener {
+ public:
+  virtual ~gradient_listener() = default;
+  virtual void comes() = 0;                         ///< LibTorch is about to add one
+  virtual void came(const held_member& where) = 0;  ///< and has
+};
+
 /// What is gathered of a parameter that is held: leaves of autograd's graph, one for each layout in which layers take
 /// it and each element to which what is sent is rounded. Where nothing is sent a leaf lies in the stored form's memory.
 ///
@@ -17,6 +36,9 @@ namespace tessera::nn::engine {
 class gathered_parameter : public std::enable_shared_from_this<gathered_parameter> {
  public:
   gathered_parameter(tensor<dyn> stored, std::string path) : stored_(std::move(stored)), path_(std::move(path)) {}
+
+  const tensor<dyn>& stored() const { return stored_; }
+  const std::string& path() const { return path_; }
 
   /// What a layer takes in this layout: gathered by the first call since the last reduction, or since the stored form
   /// was assigned.
@@ -30,21 +52,34 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
     if (!leaves_.empty()) version_ = stored_.local()._version();
   }
 
-  /// Adds what waits to the stored form's gradient, and lets go what was gathered. All workers call it.
-  void reduce();
+  /// Lets somebody hear of gradients, instead of who did before.
+  void tell(const std::weak_ptr<gradient_listener>& listener) { listener_ = listener; }
+  bool is_heard() const { return !listener_.expired(); }
+
+  /// Takes the terms that wait in a layout; undefined where there are none.
+  at::Tensor take(const shared_layout_handle& used, element as);
+  /// Adds what terms became to the stored form's gradient.
+  void give(const at::Tensor& reduced);
+  /// Lets go what was gathered, which the next use gathers anew.
+  void let_go();
+
   /// Whether gradients wait: zero_grad() lets them go.
   bool waits() const;
   /// Refuses while gradients wait.
   void check_reduced() const;
 
  private:
+  class arrival;
   struct leaf {
     shared_layout_handle used;
     element as;
     at::Tensor gathered;
     bool has_gradient = false;
   };
-  void arrives(const c10::TensorImpl* gathered);
+  leaf* find(const c10::TensorImpl* gathered);
+  bool lies_in_stored(const leaf& f) const;
+  void comes(const c10::TensorImpl* gathered);
+  void came(const c10::TensorImpl* gathered);
 
   tensor<dyn> stored_;
   std::string path_;
@@ -52,6 +87,7 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   std::int64_t version_ = -1;  // of what they were gathered of
   at::Tensor refusing_;        // the stored form's gradient while others wait
   at::Tensor before_;          // what it was before them
+  std::weak_ptr<gradient_listener> listener_;
 };
 
 }  // namespace tessera::nn::engine

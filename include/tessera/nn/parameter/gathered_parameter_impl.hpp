@@ -5,15 +5,36 @@
 #include <tessera/nn/refusals.hpp>
 #include <tessera/tensor/change/change.hpp>
 
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
 #include <algorithm>
 
 namespace tessera::nn::engine {
+
+/// Hears that LibTorch has added the gradient of a leaf.
+class gathered_parameter::arrival final : public torch::autograd::PostAccumulateGradHook {
+ public:
+  explicit arrival(std::weak_ptr<gathered_parameter> of) : of_(std::move(of)) {}
+  void operator()(const at::Tensor& leaf) override {
+    if (const auto self = of_.lock()) self->came(leaf.unsafeGetTensorImpl());
+  }
+
+ private:
+  std::weak_ptr<gathered_parameter> of_;
+};
+
+/// Whether nothing was sent of a parameter, so that whoever steps it steps what layers take.
+TESSERA_INLINE bool gathered_parameter::lies_in_stored(const leaf& f) const {
+  const at::Tensor& stored = stored_.local();
+  return f.gathered.is_alias_of(stored) && f.gathered.const_data_ptr() == stored.const_data_ptr();
+}
 
 TESSERA_INLINE at::Tensor gathered_parameter::use(const shared_layout_handle& used, element as) {
   const at::Tensor& stored = stored_.local();
   if (stored._version() != version_) {
     check_reduced();
-    leaves_.clear();
+    let_go();
     version_ = stored._version();
   }
   auto now = std::find_if(leaves_.begin(), leaves_.end(), [&](const leaf& f) { return f.used == used && f.as == as; });
@@ -24,8 +45,9 @@ TESSERA_INLINE at::Tensor gathered_parameter::use(const shared_layout_handle& us
     now = leaves_.insert(leaves_.end(), {used, as, x.detach()});
     now->gathered.set_requires_grad(true).register_hook(
         [of = weak_from_this(), at = now->gathered.unsafeGetTensorImpl()](const at::Tensor&) {
-          if (const auto self = of.lock()) self->arrives(at);
+          if (const auto self = of.lock()) self->comes(at);
         });
+    torch::autograd::impl::set_post_acc_grad_hooks(now->gathered, std::make_unique<arrival>(weak_from_this()));
   }
   if (now->gathered.requires_grad() != stored.requires_grad()) now->gathered.set_requires_grad(stored.requires_grad());
   return now->gathered;
@@ -42,11 +64,15 @@ TESSERA_INLINE void gathered_parameter::keep(const shared_layout_handle& used, e
   version_ = stored_.local()._version();
 }
 
-TESSERA_INLINE void gathered_parameter::arrives(const c10::TensorImpl* gathered) {
-  const auto to = std::find_if(leaves_.begin(), leaves_.end(),
-                               [&](const leaf& f) { return f.gathered.unsafeGetTensorImpl() == gathered; });
-  if (to == leaves_.end() || stored_.local()._version() != version_)
-    throw error(refusal{code::parameter_changed}, path_);
+TESSERA_INLINE gathered_parameter::leaf* gathered_parameter::find(const c10::TensorImpl* gathered) {
+  for (leaf& f : leaves_)
+    if (f.gathered.unsafeGetTensorImpl() == gathered) return &f;
+  return nullptr;
+}
+
+TESSERA_INLINE void gathered_parameter::comes(const c10::TensorImpl* gathered) {
+  leaf* const to = find(gathered);
+  if (to == nullptr || stored_.local()._version() != version_) throw error(refusal{code::parameter_changed}, path_);
   if (!waits()) {
     for (leaf& f : leaves_) {
       f.gathered.mutable_grad().reset();
@@ -57,6 +83,13 @@ TESSERA_INLINE void gathered_parameter::arrives(const c10::TensorImpl* gathered)
     before_ = std::exchange(stored_.local().mutable_grad(), refusing_);
   }
   to->has_gradient = true;
+  if (const auto listener = listener_.lock()) listener->comes();
+}
+
+TESSERA_INLINE void gathered_parameter::came(const c10::TensorImpl* gathered) {
+  const leaf* const to = find(gathered);
+  if (const auto listener = listener_.lock(); listener && to != nullptr)
+    listener->came({shared_from_this(), to->used, to->as});
 }
 
 TESSERA_INLINE bool gathered_parameter::waits() const {
@@ -67,18 +100,25 @@ TESSERA_INLINE void gathered_parameter::check_reduced() const {
   if (waits()) throw error(refusal{code::gradient_not_reduced}, path_);
 }
 
-TESSERA_INLINE void gathered_parameter::reduce() {
-  const std::vector<leaf> gone = std::exchange(leaves_, {});
-  if (!waits()) return;
-  at::Tensor sum = std::exchange(before_, {});
-  for (const leaf& f : gone) {
-    if (!f.has_gradient) continue;
-    const at::Tensor& came = f.gathered.grad();
-    const at::Tensor g = came.defined() ? came : at::zeros_like(f.gathered);
-    const at::Tensor part = change_layout(stored_.team(), cotangent(f.used->layout()), cotangent(stored_.layout()), g);
-    sum = sum.defined() ? sum + part : part;
-  }
-  stored_.local().mutable_grad() = sum;
+TESSERA_INLINE at::Tensor gathered_parameter::take(const shared_layout_handle& used, element as) {
+  for (leaf& f : leaves_)
+    if (f.used == used && f.as == as) {
+      at::Tensor terms = std::exchange(f.gathered.mutable_grad(), {});
+      const bool counts = std::exchange(f.has_gradient, false) && waits();
+      return counts ? terms : at::Tensor();
+    }
+  return {};
+}
+
+TESSERA_INLINE void gathered_parameter::give(const at::Tensor& reduced) {
+  if (!stored_.local().requires_grad()) return;  // frozen since
+  at::Tensor& gradient = stored_.local().mutable_grad();
+  if (waits()) gradient = std::exchange(before_, {});
+  gradient = gradient.defined() ? gradient + reduced : reduced;
+}
+
+TESSERA_INLINE void gathered_parameter::let_go() {
+  std::erase_if(leaves_, [&](const leaf& f) { return !lies_in_stored(f); });
 }
 
 }  // namespace tessera::nn::engine

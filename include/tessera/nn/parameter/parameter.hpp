@@ -28,7 +28,7 @@ class parameter : public engine::state_tensor {
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
   parameter alias() const;
   /// Where the gradients of its uses come to: the stored form, or where it is held what was gathered of that.
-  at::Tensor leaf() const { return times_ == gathering::held ? gathered_->kept(used_, comes_as_) : stored().local(); }
+  at::Tensor leaf() const { return holds(times_) ? gathered_->kept(used_, comes_as_) : stored().local(); }
 
   const layout& used() const { return used_->layout(); }
   element comes_as() const { return comes_as_; }  ///< what is sent of it is rounded to this
@@ -45,9 +45,10 @@ class parameter : public engine::state_tensor {
   /// The layer threw: nobody reads what it took.
   void drop() const noexcept { taken_ = {}; }
 
-  /// Where it is held: what waits becomes the stored form's gradient. A norm of it is refused before.
-  void reduce_gradient() const { gathered_->reduce(); }
+  /// Where it is held: a norm of the stored form's gradient is refused before it is reduced.
   void check_reduced() const { gathered_->check_reduced(); }
+  /// Where gradients wait if it is held, and in which layout and element the layer takes it.
+  engine::held_member waiting() const { return {gathered_, used_, comes_as_}; }
   /// A layer changed the stored form and what it took alike, in place: who saved either is told, and what is held
   /// stays.
   void changed_in_place() const;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/layer/fused_halo.hpp>
+#include <tessera/operation/network/bundled_traffic.hpp>
 #include <tessera/operation/network/recompute.hpp>
 #include <tessera/operation/program/module.hpp>
 
@@ -204,9 +205,10 @@ struct program_traffic<Program, indices<Node...>> {
     traffic_value all;
     for (int i = 0; i <= Program.count; ++i) {
       traffic_value t = each[i];
-      if (t.gathered.messages > 0 && taken_before(Program, i)) t.gathered = t.reduced = {};
+      if (t.gathered.messages + t.reduced.messages > 0 && taken_before(Program, i)) t.gathered = t.reduced = {};
       all += t;
     }
+    in_bundles<Program>(all.reduced, indices<Node...>{});
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {

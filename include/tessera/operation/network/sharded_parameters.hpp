@@ -11,6 +11,7 @@ namespace tessera {
 ///  once   it stays between forward and backward, which moves a third less
 ///  held   it stays for all micro-batches of a step, until `nn::reduce_gradients`; without axes copies stay copies,
 ///         whose gradients wait
+///  bundled  the same, but each backward reduces what waits, unless `nn::accumulation` leaves it
 template <gathering Times>
 struct gathered {};
 template <gathering Times>
@@ -44,8 +45,7 @@ constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
     }
     if (!p.why.ok()) continue;
     if (spreads) p.set_stored(stored, i);
-    const bool holds = over.times == gathering::held;  // what has no tiles too
-    if (holds || (spreads && !p.held(i))) p.set_gathering(over.times, i);
+    if (holds(over.times) || (spreads && !p.held(i))) p.set_gathering(over.times, i);  // held without tiles too
   }
   return p;
 }
@@ -170,6 +170,12 @@ struct sharded_over {
     return around(tessera::detail::module_of<Part>{}, x...);
   }
 };
+
+/// A layer or a module whose gradients travel in bundles: `bundled<block>`, as a list of DistributedDataParallel's
+/// buckets. Workers sum them inside backward, 25 MiB of one element at a time, in the reverse of the order in which
+/// forward takes parameters; with axes parameters are stored as tiles over them besides.
+template <class Part, class... Axes>
+using bundled = sharded_over<Part, Axes..., gathered<gathering::bundled>>;
 
 }  // namespace nn
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <tessera/meta/static_vector.hpp>
 #include <tessera/operation/refusals.hpp>
 #include <tessera/topology/element.hpp>
+#include <tessera/topology/layout.hpp>
 
 namespace tessera::engine {
 
@@ -69,5 +70,38 @@ class bundle_packer {
   static_vector<open_bundle, Kinds> open_;
   int count_ = 0;
 };
+
+/// The gradients that may share a bundle: those of one element that are summed over the same axes of one mesh.
+struct bundle_kind {
+  mesh_value mesh;
+  unsigned axes = 0;
+  tessera::element element{};
+
+  friend constexpr bool operator==(const bundle_kind& a, const bundle_kind& b) {
+    return a.element == b.element && a.axes == b.axes && a.mesh == b.mesh;
+  }
+};
+
+/// The axes over which the gradient of a parameter is summed, one bit each, where that is all that its way back does;
+/// else none.
+constexpr unsigned summed_axes(const layout& stored, const layout& used) {
+  layout copies = used;
+  unsigned axes = 0;
+  for (int a = 0; a < copies.placements.count && a < stored.placements.count; ++a) {
+    axis_placement& r = copies.placements[a];
+    if (r.kind != placement::replicate || stored.placements[a].kind != placement::invariant) continue;
+    if (stored.mesh.axes[a].extent > 1) axes |= 1u << a;
+    r = stored.placements[a];
+  }
+  return copies == stored ? axes : 0;
+}
+
+/// The workers that differ from those at some coordinates along these axes alone.
+constexpr mesh_value summing_workers(const mesh_value& mesh, unsigned axes, const coordinates& at) {
+  mesh_value few = mesh;
+  for (int a = mesh.axes.count - 1; a >= 0; --a)
+    if ((axes >> a & 1u) == 0) few = without_axis(few, a, at[a]);
+  return few;
+}
 
 }  // namespace tessera::engine

@@ -103,9 +103,9 @@ class layer_plan {
     return parameters_[i].times == gathering::twice && (saves.weights >> i & 1u) != 0;
   }
   /// Whether it stays, and the gradient in its layout, until that is reduced.
-  constexpr bool held(int i) const { return parameters_[i].times == gathering::held; }
+  constexpr bool held(int i) const { return holds(parameters_[i].times); }
   constexpr gathering times(int i) const {
-    return released(i) ? gathering::twice : held(i) ? gathering::held : gathering::once;
+    return released(i) ? gathering::twice : held(i) ? parameters_[i].times : gathering::once;
   }
 
   constexpr int exchanges() const { return exchanges_.count; }

@@ -23,10 +23,14 @@ struct serial_view {
 
 /// How often what a layer takes of a parameter that is stored as tiles is gathered.
 enum class gathering : unsigned char {
-  twice,  ///< for forward and again for backward
-  once,   ///< for both
-  held,   ///< for all forwards and backwards until its gradient is reduced, which is asked for
+  twice,    ///< for forward and again for backward
+  once,     ///< for both
+  held,     ///< for all forwards and backwards until its gradient is reduced, which is asked for
+  bundled,  ///< the same, but each backward reduces what waits unless an accumulation leaves it
 };
+
+/// Whether what is gathered stays until the gradient is reduced.
+constexpr bool holds(gathering times) { return times >= gathering::held; }
 
 /// Where one parameter of a layer lives and how the layer sees it.
 struct parameter_value {

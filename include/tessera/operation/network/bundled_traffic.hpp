@@ -1,0 +1,137 @@
+#pragma once
+
+#include <tessera/operation/memory/layer_memory.hpp>
+#include <tessera/operation/plan/bundles.hpp>
+#include <tessera/operation/plan/layer_plan.hpp>
+#include <tessera/operation/program/program.hpp>
+
+#include <array>
+
+namespace tessera::detail {
+
+/// A parameter whose gradient travels in a bundle.
+struct bundle_member {
+  layout stored;
+  bundle_kind kind;
+  direction alone;  ///< what it would move by itself
+
+  /// The elements of the workers that sum it, who differ from others along axes that are not summed: a worker's of
+  /// each.
+  constexpr index_t elements_of(int rank) const { return cutting{stored}.elements_of(rank); }
+  /// Whether all workers have equally many.
+  constexpr bool even() const {
+    for (int d = 0; d < stored.dims.count; ++d)
+      if (stored.dims[d].bounds != nullptr || stored.dims[d].grain() != 1 ||
+          stored.dims[d].extent % stored.part_count(d) != 0)
+        return false;
+    for (const axis_placement& r : stored.placements)
+      if (r.kind == placement::on) return false;
+    return true;
+  }
+};
+
+constexpr bool is_bundled(const layer_plan& p, int i) {
+  return p.held(i) && !p.frozen(i) && summed_axes(p.stored(i), p.weight(i)) != 0;
+}
+constexpr int count_bundled(const layer_plan& p) {
+  int n = 0;
+  for (int i = 0; i < p.parameters(); ++i) n += is_bundled(p, i);
+  return n;
+}
+template <std::size_t N>
+constexpr std::array<bundle_member, N> bundled_members(const layer_plan& p, const operand_elements& e) {
+  std::array<bundle_member, N> all{};
+  std::size_t n = 0;
+  for (int i = 0; i < p.parameters(); ++i) {
+    if (!is_bundled(p, i)) continue;
+    const element own = p.parameter_element(i, e[0]);
+    const unsigned axes = summed_axes(p.stored(i), p.weight(i));
+    all[n++] = {p.stored(i), {p.stored(i).mesh, axes, own}, traffic_of_parameter(p, i, e).reduced};
+  }
+  return all;
+}
+
+// Those of a layer, as constants of its own.
+template <const auto* Record>
+struct layer_bundled {
+  static constexpr int count = count_bundled(Record->plan());
+  static constexpr std::array<bundle_member, count> members = bundled_members<count>(Record->plan(), Record->elements);
+  static constexpr const bundle_member* first = members.data();
+};
+
+/// What a bundle moves on the way back: partial → invariant of one dimension, for each list of workers that sum it.
+constexpr direction bundle_direction(const bundle_kind& kind, const bundle_member* const* members, int count) {
+  direction all;
+  bool even = true;
+  for (int m = 0; m < count; ++m) even = even && members[m]->even();
+  index_t busiest = 0;
+  for (int i = 0; i < kind.mesh.size(); ++i) {
+    const coordinates at = kind.mesh.at(i);
+    bool first = true;
+    for (int a = 0; a < kind.mesh.axes.count; ++a) first = first && ((kind.axes >> a & 1u) == 0 || at[a] == 0);
+    if (!first) continue;
+    index_t elements = 0;
+    for (int m = 0; m < count; ++m) elements += members[m]->elements_of(kind.mesh.rank(at));
+    layout terms;
+    terms.mesh = summing_workers(kind.mesh, kind.axes, at);
+    terms.placements.resize(terms.mesh.axes.count);
+    for (axis_placement& r : terms.placements) r.kind = placement::partial;
+    dimension flat;
+    flat.extent = elements;
+    terms.dims.push(flat);
+    layout sums = terms;
+    for (axis_placement& r : sums.placements) r.kind = placement::invariant;
+    const direction one = in_bytes(cost_between(terms, sums), kind.element);
+    const index_t times = even ? kind.mesh.size() / terms.mesh.size() : 1;
+    busiest = larger(busiest, one.busiest_worker_bytes);
+    for (index_t k = 0; k < times; ++k) all += one;
+    if (even) break;
+  }
+  all.busiest_worker_bytes = busiest;
+  return all;
+}
+
+/// What the gradients of these members, in the order in which forward takes them, move in bundles instead of one by
+/// one.
+template <int Count>
+constexpr void in_bundles(direction& reduced, const bundle_member* const (&members)[Count]) {
+  bundle_packer<bundle_kind, 32> packer;
+  int bundle_of[Count]{};
+  int alone = 0;
+  for (int m = Count - 1; m >= 0; --m) {
+    if (members[m] == nullptr) continue;
+    const bundle_range lies = packer.add(members[m]->kind, bytes_held(members[m]->stored, members[m]->kind.element));
+    bundle_of[m] = lies.alone() ? Count + alone++ : lies.bundle;
+    const direction& one = members[m]->alone;
+    reduced.bytes -= one.bytes;
+    reduced.busiest_worker_bytes -= one.busiest_worker_bytes;
+    reduced.lower_bound_bytes -= one.lower_bound_bytes;
+    reduced.messages -= one.messages;
+  }
+  for (int b = 0; b < Count + alone; b = b + 1 == packer.count() ? Count : b + 1) {
+    const bundle_member* those[Count]{};
+    int n = 0;
+    for (int m = 0; m < Count; ++m)
+      if (members[m] != nullptr && bundle_of[m] == b) those[n++] = members[m];
+    if (n > 0) reduced += bundle_direction(those[0]->kind, those, n);
+  }
+}
+
+// The members of a program, but for those that a node before has; null for each that is none.
+template <const auto& Program, int... Node>
+constexpr void in_bundles(direction& reduced, indices<Node...>) {
+  constexpr int count = (layer_bundled<Program.nodes[Node].record>::count + ... + 0);
+  if constexpr (count > 0) {
+    constexpr int counts[]{layer_bundled<Program.nodes[Node].record>::count...};
+    constexpr const bundle_member* firsts[]{layer_bundled<Program.nodes[Node].record>::first...};
+    const bundle_member* members[count]{};
+    int n = 0;
+    for (int i = 0; i < Program.count; ++i) {
+      const bool taken = counts[i] > 0 && taken_before(Program, i);
+      for (int k = 0; k < counts[i]; ++k) members[n++] = taken ? nullptr : firsts[i] + k;
+    }
+    in_bundles(reduced, members);
+  }
+}
+
+}  // namespace tessera::detail
