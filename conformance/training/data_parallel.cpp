@@ -2,7 +2,7 @@
 #include "small_network.hpp"
 #include "subjects.hpp"
 
-#include <tessera/nn/gradient/reduce_gradients.hpp>
+#include <tessera/nn/gradient/held_gradients.hpp>
 #include <tessera/operation/network/sharded_parameters.hpp>
 #include <tessera/tensor/operations.hpp>
 
@@ -76,27 +76,78 @@ struct given_gradient {
   std::function<std::vector<at::Tensor>(const attempt&)> passes;
 };
 
-/// The gradient of a parameter that is held while passes give it theirs, and how often that was reduced.
-std::pair<tensor<dyn>, int> reduced(const attempt& a, parameter_set& net, const std::string& name,
-                                    const given_gradient& given, double divided_by) {
-  layout used = given.stored;
-  for (int axis = 0; axis < used.placements.count; ++axis)
-    if ((given.alike >> axis & 1U) != 0) used.placements[axis] = {};
-  exchange_count exchanges(a.team);
-  const integers sizes = tessera::detail::sizes_of(held_by(used, a.team->rank()));
-  to(given.stored, tensor<dyn>(a.team, cotangent(used), at::zeros(sizes, a.type()).to(device_of(*a.team))));
-  const int of_one = exchanges.take();
-  const nn::parameter& kept = net.add(name, given.stored, a.element, at::zeros(extents_of(given.stored), a.type()));
-  const nn::parameter p = kept.used_as(used, a.element, gathering::held);
-  for (const at::Tensor& pass : given.passes(a)) {
-    const at::Tensor x = p.use();
-    const at::Tensor g = pass.defined() ? pass.to(x.options()).reshape(x.sizes()) : at::zeros_like(x);
-    (x * g).sum().backward();
+/// When and how gradients are reduced.
+struct reduction {
+  engine::bundle_limits limits;
+  bool overlapped = false;  ///< inside the last backward
+};
+
+/// The reductions that a case asks for: in bundles of a size, at the end or overlapped.
+std::vector<reduction> reductions_of(reading& c) {
+  reduction one;
+  if (c.has("capacity")) one.limits.capacity = c.given().integer("capacity");
+  std::vector<reduction> all;
+  for (const json& mode : c.has("modes") ? c.given().at("modes") : json{"at_the_end"}) {
+    if (mode != "at_the_end" && mode != "overlapped") throw unbuilt(fmt::format("the mode {}", mode.dump()));
+    one.overlapped = mode == "overlapped";
+    all.push_back(one);
   }
-  p.reduce_gradient();
-  const int all = exchanges.take();
-  const tensor<dyn> sums = attempt::gradient(p.stored());
-  return {tensor<dyn>(a.team, sums.layout(), sums.local() / divided_by), of_one == 0 ? 1 + all : all / of_one};
+  return all;
+}
+
+/// The gradients of parameters that are held while passes give them theirs, by name, and how often they were reduced.
+std::pair<std::map<std::string, tensor<dyn>>, int> reduced(const attempt& a,
+                                                           const std::map<std::string, given_gradient>& given,
+                                                           const reduction& how) {
+  parameter_set net(a.team);
+  std::vector<nn::parameter> held;
+  std::vector<std::vector<at::Tensor>> passes;
+  std::vector<nn::engine::held_member> members;
+  std::size_t count = 0;
+  for (const auto& [name, one] : given) {
+    layout used = one.stored;
+    for (int axis = 0; axis < used.placements.count; ++axis)
+      if ((one.alike >> axis & 1U) != 0) used.placements[axis] = {};
+    const nn::parameter& kept = net.add(name, one.stored, a.element, at::zeros(extents_of(one.stored), a.type()));
+    held.push_back(kept.used_as(used, a.element, gathering::held));
+    members.push_back(held.back().waiting());
+    passes.push_back(one.passes(a));
+    count = std::max(count, passes.back().size());
+  }
+  const auto all = std::make_shared<nn::engine::held_gradients>(a.team, members, how.limits);
+  const auto backward = [&](std::size_t pass, bool zeros) {
+    at::Tensor loss;
+    const auto add = [&](std::size_t i, const at::Tensor& g) {
+      const at::Tensor x = held[i].use();
+      const at::Tensor term = (x * (g.defined() ? g.to(x.options()).reshape(x.sizes()) : at::zeros_like(x))).sum();
+      loss = loss.defined() ? loss + term : term;
+    };
+    for (std::size_t i = 0; i < held.size(); ++i)
+      if (zeros || (pass < passes[i].size() && passes[i][pass].defined()))
+        add(i, zeros ? at::Tensor() : passes[i][pass]);
+    if (!loss.defined()) add(0, {});  // a worker with no gradient takes part
+    loss.backward();
+  };
+  exchange_count exchanges(a.team);
+  backward(0, true);
+  all->reduce({});
+  const int of_one = exchanges.take();
+  for (const nn::parameter& p : held) p.stored().local().mutable_grad().reset();
+  for (std::size_t pass = 0; pass < count; ++pass) {
+    if (how.overlapped) all->open_window(pass + 1 == count, {});
+    backward(pass, false);
+    if (how.overlapped) all->close_window();
+  }
+  if (!how.overlapped) all->reduce({});
+  const int times = exchanges.take();
+  std::map<std::string, tensor<dyn>> sums;
+  auto p = held.begin();
+  for (const auto& [name, one] : given) sums.emplace(name, attempt::gradient((p++)->stored()));
+  return {sums, of_one == 0 ? 1 + times : times / of_one};
+}
+
+tensor<dyn> divided(const tensor<dyn>& sums, double by) {
+  return tensor<dyn>(sums.team(), sums.layout(), sums.local() / by);
 }
 
 /// How many copies of a tensor there are.
@@ -118,6 +169,7 @@ task given_by_workers(reading& c, const std::string& combine) {
   const json gradients = c.expected("gradients");
   const std::optional<numbers> reductions = c.result("reductions");
   c.has("reductions");
+  const std::vector<reduction> ways = reductions_of(c);
   return c.in_each_world([=](world& w) -> body {
     std::map<std::string, given_gradient> all;
     for (const auto& [name, by_worker] : local.items()) {
@@ -137,17 +189,17 @@ task given_by_workers(reading& c, const std::string& combine) {
       all[name] = {apart_along(w.mesh(), alike, *shape, {placement::invariant}), alike, passes};
     }
     return [=](attempt& a) {
-      parameter_set net(a.team);
-      int most = 0;
-      for (const auto& [name, given] : all) {
-        const double divided_by = combine == "mean" ? copies_along(a.team->mesh(), given.alike) : 1;
-        const auto [found, times] = reduced(a, net, name, given, divided_by);
-        most = std::max(most, times);
-        if (gradients.is_null()) continue;
-        const numbers expected(gradients.at(name).at(static_cast<std::size_t>(number_here(a))));
-        a.compare_box("the gradient of " + name, found.local().reshape(expected.shape()), expected);
+      for (const reduction& how : ways) {
+        const auto [sums, times] = reduced(a, all, how);
+        for (const auto& [name, given] : all) {
+          if (gradients.is_null()) continue;
+          const double by = combine == "mean" ? copies_along(a.team->mesh(), given.alike) : 1;
+          const numbers expected(gradients.at(name).at(static_cast<std::size_t>(number_here(a))));
+          a.compare_box("the gradient of " + name, divided(sums.at(name), by).local().reshape(expected.shape()),
+                        expected);
+        }
+        compare_reductions(a, times, reductions);
       }
-      compare_reductions(a, most, reductions);
     };
   });
 }
@@ -160,6 +212,7 @@ task given_whole(reading& c, const std::string& combine) {
   const index_t passes = c.has("micro_batches") ? c.given().integer("micro_batches") : 1;
   const std::map<std::string, numbers> gradients = c.gradients();
   const std::optional<numbers> reductions = c.result("reductions");
+  const std::vector<reduction> ways = reductions_of(c);
   for (const auto& [name, said] : gradients)
     if (whole_ones.count(name) == 0) throw unbuilt(fmt::format("the gradient of '{}'", name));
   return c.in_each_world([=](world& w) -> body {
@@ -178,17 +231,20 @@ task given_whole(reading& c, const std::string& combine) {
       all[name] = {stored, alike, shares};
     }
     return [=](attempt& a) {
-      parameter_set net(a.team);
-      int most = 0;
-      for (const auto& [name, given] : all) {
-        const double divided_by = combine == "mean" ? copies_along(a.team->mesh(), given.alike) : 1;
-        const auto [found, times] = reduced(a, net, name, given, divided_by);
-        most = std::max(most, times);
-        const auto wanted = gradients.find(name);
-        a.compare("the gradient of " + name, found,
-                  wanted == gradients.end() ? std::nullopt : std::optional(wanted->second));
+      std::vector<std::map<std::string, tensor<dyn>>> found;
+      for (const reduction& how : ways) {
+        const auto [sums, times] = reduced(a, all, how);
+        for (const auto& [name, given] : all) {
+          const double by = combine == "mean" ? copies_along(a.team->mesh(), given.alike) : 1;
+          const auto wanted = gradients.find(name);
+          a.compare("the gradient of " + name, divided(sums.at(name), by),
+                    wanted == gradients.end() ? std::nullopt : std::optional(wanted->second));
+          if (!found.empty() && !at::equal(found.front().at(name).local(), sums.at(name).local()))
+            a.fail(fmt::format("the gradient of {} has other bits where reductions overlap", name));
+        }
+        found.push_back(sums);
+        compare_reductions(a, times, reductions);
       }
-      compare_reductions(a, most, reductions);
     };
   });
 }
@@ -229,35 +285,42 @@ task of_network(reading& c) {
   const std::optional<numbers> expected = c.result("loss");
   const std::map<std::string, numbers> gradients = c.gradients();
   net.check_names(gradients);
+  const std::vector<reduction> ways = reductions_of(c);
   if (passes < 1 || passes > x.shape().at(0)) throw unbuilt("as many micro-batches as there are samples at most");
   return c.in_each_world([=](world& w) -> body {
     const layout lies = of_any_batch(w.lying("x", x.shape()));
     const layout beside = w.lying("target", target.shape());
     const lying_parameters lying = net.lying(w);
     return [=](attempt& a) {
-      nn::program p;
-      // All gradients wait for the last micro-batch; tiles are gathered until then.
-      p.output(nn::sharded({}, layers_of{net, lying, 0, net.layers()}, gathering::held)(p.input({lies, a.element})));
-      nn::dynamic_network running{a.team, seed{1}, p};
-      net.start(running, a.type());
-      double all = 0;
-      for (index_t i = 0; i < passes; ++i) {
-        const engine::interval rows = micro_batch(x.shape()[0], i, passes);
-        const double share = loss.share(rows, x.shape()[0]);
-        const tensor<dyn> one = loss(running(rows_of(a, x, a.type(), lies, rows)),
-                                     rows_of(a, target, loss.target_type(a.type()), beside, rows));
-        all += share * item(one);
-        (one * share).backward();
+      for (const reduction& how : ways) {
+        nn::program p;
+        // All gradients wait for the last micro-batch; tiles are gathered until then.
+        p.output(nn::sharded({}, layers_of{net, lying, 0, net.layers()}, gathering::held)(p.input({lies, a.element})));
+        nn::dynamic_network running{a.team, seed{1}, p};
+        net.start(running, a.type());
+        const auto waiting =
+            std::make_shared<nn::engine::held_gradients>(a.team, running.held_gradients()->members(), how.limits);
+        double all = 0;
+        for (index_t i = 0; i < passes; ++i) {
+          const engine::interval rows = micro_batch(x.shape()[0], i, passes);
+          const double share = loss.share(rows, x.shape()[0]);
+          if (how.overlapped) waiting->open_window(i + 1 == passes, {});
+          const tensor<dyn> one = loss(running(rows_of(a, x, a.type(), lies, rows)),
+                                       rows_of(a, target, loss.target_type(a.type()), beside, rows));
+          all += share * item(one);
+          (one * share).backward();
+          if (how.overlapped) waiting->close_window();
+        }
+        if (!how.overlapped) waiting->reduce({});
+        a.compare_whole("the loss", at::scalar_tensor(all, at::kDouble), expected);
+        running.each_parameter([&](const nn::parameter& of) {
+          const auto wanted = gradients.find(of.key());
+          if (wanted != gradients.end())
+            a.compare("the gradient of " + of.key(), attempt::gradient(of.stored()), wanted->second);
+          if (!small_network::lies_as(of.stored(), lying.at(of.key())))
+            a.fail(of.key() + " is not stored as the world says");
+        });
       }
-      nn::reduce_gradients(running);
-      a.compare_whole("the loss", at::scalar_tensor(all, at::kDouble), expected);
-      running.each_parameter([&](const nn::parameter& of) {
-        const auto wanted = gradients.find(of.key());
-        if (wanted != gradients.end())
-          a.compare("the gradient of " + of.key(), attempt::gradient(of.stored()), wanted->second);
-        if (!small_network::lies_as(of.stored(), lying.at(of.key())))
-          a.fail(of.key() + " is not stored as the world says");
-      });
     };
   });
 }
@@ -266,8 +329,6 @@ task of_network(reading& c) {
 
 /// Gradients reduced over copies: given ones by held parameters, and those of networks whose batch is cut.
 task data_parallel(reading& c) {
-  if (c.has("capacity")) throw unbuilt("bundles of gradients: the library reduces each parameter's own");
-  if (c.has("modes")) throw unbuilt("reductions that overlap with backward: the library begins them behind it");
   if (c.has("start")) return begun_alike(c);
   if (c.has("model")) return of_network(c);
   const std::string combine = c.word("combine", {"mean", "sum"});

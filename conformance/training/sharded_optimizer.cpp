@@ -2,7 +2,7 @@
 #include "small_network.hpp"
 #include "subjects.hpp"
 
-#include <tessera/nn/gradient/reduce_gradients.hpp>
+#include <tessera/nn/gradient/held_gradients.hpp>
 #include <tessera/nn/parameter/grad_norm.hpp>
 #include <tessera/operation/network/sharded_parameters.hpp>
 #include <tessera/tensor/operations.hpp>
@@ -33,6 +33,8 @@ struct training_run {
   std::optional<double> most;  ///< norm of the gradients
   double order = 2;
   std::vector<sharded> stages;
+  engine::bundle_limits limits;         ///< of gradients that travel together
+  std::vector<bool> overlapped{false};  ///< inside the last backward, or behind it
 };
 
 training_run run_of(reading& c, const small_network& net) {
@@ -45,7 +47,16 @@ training_run run_of(reading& c, const small_network& net) {
                  1,
                  {},
                  2,
+                 {},
                  {}};
+  if (c.has("capacity")) r.limits.capacity = c.given().integer("capacity");
+  if (c.has("modes")) {
+    r.overlapped.clear();
+    for (const json& mode : c.given().at("modes")) {
+      if (mode != "at_the_end" && mode != "overlapped") throw unbuilt(fmt::format("the mode {}", mode.dump()));
+      r.overlapped.push_back(mode == "overlapped");
+    }
+  }
   const json& options = c.given().at("options");
   if (c.has("groups")) {
     for (const json& said : c.given().at("groups")) {
@@ -131,8 +142,14 @@ struct expected_of_run {
 class sharded_training {
  public:
   sharded_training(attempt& a, const small_network& net, const training_run& run, const layout& x, const layout& target,
-                   const lying_parameters& lying, sharded what, const axis_names& over)
-      : a_(a), run_(run), x_(x), target_(target), what_(what), net_(made(a, net, x, lying, what, over)) {
+                   const lying_parameters& lying, sharded what, const axis_names& over, bool overlapped)
+      : a_(a),
+        run_(run),
+        x_(x),
+        target_(target),
+        overlapped_(overlapped),
+        net_(made(a, net, x, lying, what, over)),
+        waiting_(std::make_shared<nn::engine::held_gradients>(a.team, net_.held_gradients()->members(), run.limits)) {
     net.start(net_, a.type());
     parts_ = all_stepped(net_, what, over);
     for (const stepped_group& g : run.groups) {
@@ -153,12 +170,14 @@ class sharded_training {
     for (index_t i = 0; i < run_.passes; ++i) {
       const engine::interval rows = micro_batch(batch, i, run_.passes);
       const double share = run_.loss.share(rows, batch);
+      if (overlapped_) waiting_->open_window(i + 1 == run_.passes, {});
       const tensor<dyn> one = run_.loss(net_(rows_of(a_, x, a_.type(), x_, rows)),
                                         rows_of(a_, target, run_.loss.target_type(a_.type()), target_, rows));
       all += share * item(one);
       (one * share).backward();
+      if (overlapped_) waiting_->close_window();
     }
-    if (what_ == sharded::gradients) nn::reduce_gradients(net_);
+    if (!overlapped_) waiting_->reduce({});
     if (run_.most) nn::clip_grad_norm(net_, *run_.most, run_.order);
     for (const stepped& s : parts_) s.take_gradient();
     for (const auto& o : optimizers_) o->step();
@@ -193,7 +212,7 @@ class sharded_training {
     nn::program p;
     const nn::dynamic_flow in = p.input({of_any_batch(x), a.element});
     const layers_of all{net, lying, 0, net.layers()};
-    if (what == sharded::state) p.output(all(in));
+    if (what == sharded::state) p.output(nn::sharded({}, all, gathering::held)(in));
     else p.output(nn::sharded(over, all, what == sharded::gradients ? gathering::held : gathering::twice)(in));
     return {a.team, seed{1}, p};
   }
@@ -202,8 +221,9 @@ class sharded_training {
   const training_run& run_;
   layout x_;
   layout target_;
-  sharded what_;
+  bool overlapped_;
   nn::dynamic_network net_;
+  std::shared_ptr<nn::engine::held_gradients> waiting_;
   std::vector<stepped> parts_;
   std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers_;
 };
@@ -213,8 +233,6 @@ class sharded_training {
 /// Optimizers that step tiles of what workers have copies of. Tiles of parameters, gathered for each use or held for a
 /// step, are the library's; the state alone is cut here by changes of layout.
 task sharded_optimizer(reading& c) {
-  if (c.has("capacity") || c.has("modes"))
-    throw unbuilt("bundles of gradients, and reductions that overlap with backward: the library has neither");
   if (c.has("masters")) throw unbuilt("steps of given gradients with masters: the library's masters belong to layers");
   const small_network net(c);
   const training_run run = run_of(c, net);
@@ -233,16 +251,17 @@ task sharded_optimizer(reading& c) {
     const lying_parameters lying = net.lying(w);
     const axis_names axes = shard_axes(x, over);
     return [=](attempt& a) {
-      for (const sharded what : run.stages) {
-        sharded_training training(a, net, run, x, target, lying, what, axes);
-        for (index_t k = 0; k < run.steps; ++k) {
-          const double loss = training.step(static_cast<std::uint64_t>(k));
-          if (static_cast<std::size_t>(k) < expected.losses.size())
-            a.compare_whole(fmt::format("the loss before step {} of stage {}", k, static_cast<int>(what)),
-                            at::scalar_tensor(loss, at::kDouble), expected.losses[static_cast<std::size_t>(k)]);
+      for (const sharded what : run.stages)
+        for (const bool overlapped : run.overlapped) {
+          sharded_training training(a, net, run, x, target, lying, what, axes, overlapped);
+          for (index_t k = 0; k < run.steps; ++k) {
+            const double loss = training.step(static_cast<std::uint64_t>(k));
+            if (static_cast<std::size_t>(k) < expected.losses.size())
+              a.compare_whole(fmt::format("the loss before step {} of stage {}", k, static_cast<int>(what)),
+                              at::scalar_tensor(loss, at::kDouble), expected.losses[static_cast<std::size_t>(k)]);
+          }
+          training.compare(expected);
         }
-        training.compare(expected);
-      }
     };
   });
 }

@@ -32,6 +32,7 @@ class held_gradients final : public gradient_listener, public std::enable_shared
   /// Reduces what waits, if anything does. All workers call it.
   void reduce(call_site at);
 
+  const std::vector<held_member>& members() const { return members_; }
   /// The bytes of each exchange, in the order in which they begin.
   std::vector<index_t> bundle_bytes() const;
 
