@@ -134,7 +134,7 @@ std::pair<std::map<std::string, tensor<dyn>>, int> reduced(const attempt& a,
   const int of_one = exchanges.take();
   for (const nn::parameter& p : held) p.stored().local().mutable_grad().reset();
   for (std::size_t pass = 0; pass < count; ++pass) {
-    if (how.overlapped) all->open_window(pass + 1 == count, {});
+    if (how.overlapped) all->open_window(pass + 1 == count, false, {});
     backward(pass, false);
     if (how.overlapped) all->close_window();
   }
@@ -304,7 +304,7 @@ task of_network(reading& c) {
         for (index_t i = 0; i < passes; ++i) {
           const engine::interval rows = micro_batch(x.shape()[0], i, passes);
           const double share = loss.share(rows, x.shape()[0]);
-          if (how.overlapped) waiting->open_window(i + 1 == passes, {});
+          if (how.overlapped) waiting->open_window(i + 1 == passes, false, {});
           const tensor<dyn> one = loss(running(rows_of(a, x, a.type(), lies, rows)),
                                        rows_of(a, target, loss.target_type(a.type()), beside, rows));
           all += share * item(one);

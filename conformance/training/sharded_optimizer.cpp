@@ -170,7 +170,7 @@ class sharded_training {
     for (index_t i = 0; i < run_.passes; ++i) {
       const engine::interval rows = micro_batch(batch, i, run_.passes);
       const double share = run_.loss.share(rows, batch);
-      if (overlapped_) waiting_->open_window(i + 1 == run_.passes, {});
+      if (overlapped_) waiting_->open_window(i + 1 == run_.passes, false, {});
       const tensor<dyn> one = run_.loss(net_(rows_of(a_, x, a_.type(), x_, rows)),
                                         rows_of(a_, target, run_.loss.target_type(a_.type()), target_, rows));
       all += share * item(one);

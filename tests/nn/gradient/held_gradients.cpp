@@ -191,6 +191,62 @@ TEST_CASE("a window of passes moves gradients in its last alone, and steps as th
   for (const auto& r : run.results) CHECK(*r < 1e-12);
 }
 
+namespace {
+
+/// The bytes that all workers receive in a window of passes, of a network of so many bytes of parameters, in units of
+/// what p workers' copies of those take: (p - 1) n.
+template <class Net>
+std::optional<std::vector<at::Tensor>> stepped(int passes, nn::between_passes how, double* units) {
+  const auto run = in_team<typename Net::input::mesh_type>([&](auto& t) {
+    Net net{t, seed{5}};
+    net.compare_copies_every(0);
+    torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(0.01));
+    index_t moved = 0;
+    for (int step = 0; step < 2; ++step) {
+      const index_t before = t.state()->total.bytes;
+      for (int pass = 0; pass < passes; ++pass) {
+        const nn::accumulation window(net, pass + 1 == passes, how);
+        backward(net, t, batch(static_cast<std::uint64_t>(3 * step + pass), 4 + pass));
+      }
+      moved = t.state()->total.bytes - before;
+      optimizer.step();
+      optimizer.zero_grad();
+    }
+    std::vector<at::Tensor> all{at::full({}, moved, at::kLong)};
+    for (const auto& [key, w] : nn::state_of(net)) all.push_back(w);
+    return all;
+  });
+  if (!run.well()) return std::nullopt;
+  double all = 0;
+  for (const auto& r : run.results) all += (*r)[0].template item<double>();
+  constexpr double n = 8 * (9 * 10 + 9 + 10 * 9 + 10 + 10 + 10 + 6 * 10 + 6 + 2 * 6 + 2);
+  *units = all / (n * (Net::input::mesh_type::value.size() - 1));
+  return std::vector<at::Tensor>(run.results[0]->begin() + 1, run.results[0]->end());
+}
+
+}  // namespace
+
+TEST_CASE("stages of ZeRO move what they are known to move, and step alike", "[law]") {
+  using G = grids<4, 1>;
+  using every_use = nn::network<nn::sharded_over<G::layers, G::data>, G::rows>;
+  constexpr int passes = 3;
+  double units = 0;
+  const auto copies = stepped<G::bundled>(passes, nn::between_passes::wait, &units);
+  CHECK(units == 2);
+  const auto one = stepped<G::tiles>(passes, nn::between_passes::wait, &units);
+  CHECK(units == 1 + 1);
+  const auto two = stepped<G::tiles>(passes, nn::between_passes::reduce, &units);
+  CHECK(units == passes + 1);
+  const auto three = stepped<every_use>(passes, nn::between_passes::wait, &units);
+  CHECK(units == Approx(3 * passes - passes * (9 + 10 + 6 + 2) / 299.0));  // no backward reads a linear layer's bias
+  REQUIRE((copies && one && two && three));
+  for (std::size_t i = 0; i < copies->size(); ++i) {
+    CHECK(at::allclose((*one)[i], (*copies)[i], 1e-12, 1e-14));
+    CHECK(at::allclose((*two)[i], (*copies)[i], 1e-12, 1e-14));
+    CHECK(at::allclose((*three)[i], (*copies)[i], 1e-12, 1e-14));
+  }
+}
+
 TEST_CASE("bundles begin while backward goes on, in one order", "[law]") {
   using G = grids<3, 1>;
   const auto run = in_team<G::grid>([](team<G::grid>& t) {

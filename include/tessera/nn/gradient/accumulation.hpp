@@ -4,6 +4,12 @@
 
 namespace tessera::nn {
 
+/// What becomes of gradients in passes that are not the last of a window.
+enum class between_passes : signed char {
+  wait,   ///< they add up where layers take parameters, which over tiles is ZeRO-1
+  reduce  ///< each pass reduces its own, so no worker keeps more than its tiles, which is ZeRO-2
+};
+
 /// A window of backwards before a step: `const nn::accumulation window(net, last);`.
 ///
 /// While it lives, backwards leave the gradients of parameters that are held where they are, and nothing moves; those
@@ -12,14 +18,15 @@ namespace tessera::nn {
 class [[nodiscard]] accumulation {
  public:
   template <class Network>
-  accumulation(const Network& net, bool last, call_site at = call_site::here())
-      : accumulation(tessera::detail::gradients_of(net), last, at) {}
+  accumulation(const Network& net, bool last, between_passes how = between_passes::wait,
+               call_site at = call_site::here())
+      : accumulation(tessera::detail::gradients_of(net), last, how, at) {}
   ~accumulation();
   accumulation(const accumulation&) = delete;
   accumulation& operator=(const accumulation&) = delete;
 
  private:
-  accumulation(std::shared_ptr<engine::held_gradients> of, bool last, call_site at);
+  accumulation(std::shared_ptr<engine::held_gradients> of, bool last, between_passes how, call_site at);
 
   std::shared_ptr<engine::held_gradients> of_;
 };

@@ -25,8 +25,9 @@ class held_gradients final : public gradient_listener, public std::enable_shared
 
   /// Reduces what waits at the end of every backward that no window leaves open.
   void reduce_always(call_site at);
-  /// Backwards leave what waits, or each reduces it at its end; one window at a time.
-  void open_window(bool last, call_site at);
+  /// Backwards leave what waits, unless they are the last of their window or each reduces its own; one window at a
+  /// time.
+  void open_window(bool last, bool each, call_site at);
   void close_window();
 
   /// Reduces what waits, if anything does. All workers call it.
@@ -37,7 +38,7 @@ class held_gradients final : public gradient_listener, public std::enable_shared
   std::vector<index_t> bundle_bytes() const;
 
  private:
-  void listen(bool last, call_site at);
+  void listen(bool reduces, bool last, call_site at);
   void comes() override;
   void came(const held_member& where) override;
   void begin_next();
@@ -59,7 +60,8 @@ class held_gradients final : public gradient_listener, public std::enable_shared
   call_site at_;
   bool always_ = false;
   bool window_open_ = false;
-  bool last_ = false;                 ///< the backwards that come reduce what waits
+  bool reduces_ = false;              ///< the backwards that come reduce what waits
+  bool last_ = true;                  ///< behind them a step may come
   int pass_ = -1;                     ///< the backward that runs, as LibTorch numbers it
   std::vector<std::size_t> missing_;  ///< of each bundle in this pass
   std::size_t begun_ = 0;

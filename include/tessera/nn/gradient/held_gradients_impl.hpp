@@ -65,34 +65,35 @@ TESSERA_INLINE held_gradients::held_gradients(const team_handle& team, std::vect
   }
 }
 
-TESSERA_INLINE void held_gradients::listen(bool last, call_site at) {
+TESSERA_INLINE void held_gradients::listen(bool reduces, bool last, call_site at) {
+  reduces_ = reduces;
   last_ = last;
   at_ = at;
   for (const held_member& one : members_)
-    if (last || always_) one.of->tell(weak_from_this());
+    if (reduces || always_) one.of->tell(weak_from_this());
     else one.of->tell({});
 }
 
 TESSERA_INLINE void held_gradients::reduce_always(call_site at) {
   always_ = true;
-  listen(true, at);
+  listen(true, true, at);
 }
 
-TESSERA_INLINE void held_gradients::open_window(bool last, call_site at) {
+TESSERA_INLINE void held_gradients::open_window(bool last, bool each, call_site at) {
   if (window_open_) throw error(refusal{code::two_windows}, team_->label());
   window_open_ = true;
-  listen(last, at);
+  listen(last || each, last, at);
 }
 
 TESSERA_INLINE void held_gradients::close_window() {
   window_open_ = false;
-  listen(always_, at_);
+  listen(always_, true, at_);
 }
 
 TESSERA_INLINE void held_gradients::comes() {
   if (pass_ == torch::autograd::get_current_graph_task_id()) return;
   pass_ = torch::autograd::get_current_graph_task_id();
-  if (!last_) return;
+  if (!reduces_) return;
   missing_.clear();
   for (const travelling& one : bundles_) missing_.push_back(one.members.size());
   begun_ = 0;
@@ -102,7 +103,7 @@ TESSERA_INLINE void held_gradients::comes() {
 }
 
 TESSERA_INLINE void held_gradients::came(const held_member& where) {
-  if (!last_) return;
+  if (!reduces_) return;
   const auto [first, end] = numbers_.equal_range(where.of.get());
   const auto one = std::find_if(first, end, [&](const auto& n) { return members_[n.second] == where; });
   if (one == end) return;
@@ -137,8 +138,9 @@ TESSERA_INLINE void held_gradients::finish() {
   for (travelling& one : bundles_) {
     if (!one.here) continue;
     const std::vector<at::Tensor> sums = one.bundle.finish();
-    for (std::size_t m = 0; m < sums.size(); ++m) members_[one.members[m]].of->give(sums[m]);
+    for (std::size_t m = 0; m < sums.size(); ++m) members_[one.members[m]].of->give(sums[m], last_);
   }
+  if (!last_) return;  // the next pass takes what was gathered
   for (const held_member& one : members_) one.of->let_go();
 }
 
@@ -148,6 +150,7 @@ TESSERA_INLINE void held_gradients::reduce(call_site at) {
   if (std::any_of(members_.begin(), members_.end(), waits)) {
     at_ = at;
     begun_ = 0;
+    last_ = true;
     finish();
   } else {
     for (const held_member& one : members_) one.of->let_go();

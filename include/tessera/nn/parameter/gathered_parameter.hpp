@@ -58,8 +58,8 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
 
   /// Takes the terms that wait in a layout; undefined where there are none.
   at::Tensor take(const shared_layout_handle& used, element as);
-  /// Adds what terms became to the stored form's gradient.
-  void give(const at::Tensor& reduced);
+  /// Adds what terms became to the stored form's gradient, which others still wait for unless these were the last.
+  void give(const at::Tensor& reduced, bool last);
   /// Lets go what was gathered, which the next use gathers anew.
   void let_go();
 

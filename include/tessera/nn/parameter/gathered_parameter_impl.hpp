@@ -110,11 +110,12 @@ TESSERA_INLINE at::Tensor gathered_parameter::take(const shared_layout_handle& u
   return {};
 }
 
-TESSERA_INLINE void gathered_parameter::give(const at::Tensor& reduced) {
+TESSERA_INLINE void gathered_parameter::give(const at::Tensor& reduced, bool last) {
   if (!stored_.local().requires_grad()) return;  // frozen since
   at::Tensor& gradient = stored_.local().mutable_grad();
-  if (waits()) gradient = std::exchange(before_, {});
-  gradient = gradient.defined() ? gradient + reduced : reduced;
+  at::Tensor& to = waits() ? before_ : gradient;
+  to = to.defined() ? to + reduced : reduced;
+  if (waits() && last) gradient = std::exchange(before_, {});
 }
 
 TESSERA_INLINE void gathered_parameter::let_go() {
