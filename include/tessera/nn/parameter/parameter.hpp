@@ -28,7 +28,7 @@ class parameter : public engine::state_tensor {
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
   parameter alias() const;
   /// Where the gradients of its uses come to: the stored form, or where it is held what was gathered of that.
-  at::Tensor leaf() const { return holds(times_) ? gathered_->kept(used_, comes_as_) : stored().local(); }
+  at::Tensor leaf() const { return engine::holds(times_) ? gathered_->kept(used_, comes_as_) : stored().local(); }
 
   const layout& used() const { return used_->layout(); }
   element comes_as() const { return comes_as_; }  ///< what is sent of it is rounded to this

@@ -100,7 +100,7 @@ TESSERA_INLINE parameter::parameter(const team_handle& team, std::string_view na
 
 TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> to) const {
   check_copies();
-  if (holds(times_)) return detail::converted(gathered_->use(used_, comes_as_), to);
+  if (engine::holds(times_)) return detail::converted(gathered_->use(used_, comes_as_), to);
   const team_handle& team = stored().team();
   const bool may_last = times_ == gathering::once && comes_as_ == stored().type();
   const at::Tensor came =
@@ -113,7 +113,7 @@ TESSERA_INLINE at::Tensor parameter::use(std::initializer_list<at::ScalarType> t
 
 TESSERA_INLINE parameter parameter::alias() const {
   parameter other(with(at::alias(stored().local())), used_, comes_as_, times_, frozen_);
-  if (holds(times_)) other.gathered_->keep(used_, comes_as_, at::alias(leaf()));
+  if (engine::holds(times_)) other.gathered_->keep(used_, comes_as_, at::alias(leaf()));
   return other;
 }
 

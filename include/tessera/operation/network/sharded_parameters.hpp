@@ -45,7 +45,7 @@ constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
     }
     if (!p.why.ok()) continue;
     if (spreads) p.set_stored(stored, i);
-    if (holds(over.times) || (spreads && !p.held(i))) p.set_gathering(over.times, i);  // held without tiles too
+    if (engine::holds(over.times) || (spreads && !p.held(i))) p.set_gathering(over.times, i);  // held without tiles too
   }
   return p;
 }

@@ -103,7 +103,7 @@ class layer_plan {
     return parameters_[i].times == gathering::twice && (saves.weights >> i & 1u) != 0;
   }
   /// Whether it stays, and the gradient in its layout, until that is reduced.
-  constexpr bool held(int i) const { return holds(parameters_[i].times); }
+  constexpr bool held(int i) const { return engine::holds(parameters_[i].times); }
   constexpr gathering times(int i) const {
     return released(i) ? gathering::twice : held(i) ? parameters_[i].times : gathering::once;
   }

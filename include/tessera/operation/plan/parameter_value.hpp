@@ -29,8 +29,12 @@ enum class gathering : unsigned char {
   bundled,  ///< the same, but each backward reduces what waits unless an accumulation leaves it
 };
 
+namespace engine {
+
 /// Whether what is gathered stays until the gradient is reduced.
 constexpr bool holds(gathering times) { return times >= gathering::held; }
+
+}  // namespace engine
 
 /// Where one parameter of a layer lives and how the layer sees it.
 struct parameter_value {
