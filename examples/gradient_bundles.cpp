@@ -12,11 +12,12 @@ namespace ts = tessera;
 namespace nn = tessera::nn;
 
 struct data : ts::axis<4> {};
-using workers = ts::mesh<data>;
+using crew = ts::mesh<data>;
 struct batch : ts::dyn {};
-using samples = ts::tensor<ts::partition<workers, ts::blocks<data>, ts::whole>, ts::shape<batch, ts::dim<24>>, double>;
+using samples = ts::tensor<ts::partition<crew, ts::blocks<data>, ts::whole>, ts::shape<batch, ts::dim<24>>, double>;
+using labels = ts::tensor<ts::partition<crew, ts::blocks<data>>, ts::shape<batch>, std::int64_t>;
 
-using layers = nn::chain<nn::linear<48>, nn::gelu, nn::layer_norm<>, nn::linear<48>, nn::gelu, nn::linear<5>>;
+using layers = nn::chain<nn::linear<48>, nn::relu, nn::layer_norm<>, nn::linear<48>, nn::relu, nn::linear<5>>;
 using plain_type = nn::network<layers, samples>;
 using net_type = nn::network<nn::bundled<layers>, samples>;
 
@@ -31,13 +32,14 @@ at::Tensor inputs(std::int64_t n, std::int64_t from) {
 
 // [window]
 /// A step of the mean over batches that come one after the other: gradients move in the last backward alone.
-double step_of(const ts::team<workers>& team, const net_type& net, torch::optim::AdamW& optimizer, int passes) {
+double step_of(const ts::team<crew>& team, const net_type& net, torch::optim::AdamW& optimizer, int passes) {
   optimizer.zero_grad();
   double all = 0;
   for (int i = 0; i < passes; ++i) {
     const nn::accumulation window(net, i + 1 == passes);
-    const auto y = net(ts::distribute<samples>(team, inputs(26, 10 * i)));
-    const auto loss = ts::mean(y * y) / static_cast<double>(passes);
+    const at::Tensor x = inputs(26, 10 * i), wanted = x.narrow(1, 0, 5).argmax(1);
+    const auto scores = net(ts::distribute<samples>(team, x));
+    const auto loss = nn::cross_entropy(scores, ts::distribute<labels>(team, wanted)) / static_cast<double>(passes);
     loss.backward();
     all += ts::item(loss);
   }
@@ -47,7 +49,7 @@ double step_of(const ts::team<workers>& team, const net_type& net, torch::optim:
 // [end]
 
 int main(int argc, char** argv) {
-  return ts::launch<workers>(argc, argv, [](ts::team<workers>& team) {
+  return ts::launch<crew>(argc, argv, [](ts::team<crew>& team) {
     const net_type net{team, ts::seed{7}};
     torch::optim::AdamW optimizer(net.parameters(), torch::optim::AdamWOptions(1e-2));
     const double first = step_of(team, net, optimizer, 3);

@@ -1,4 +1,5 @@
 #include "optimizers.hpp"
+#include "parameter_set.hpp"
 #include "small_network.hpp"
 #include "subjects.hpp"
 
@@ -228,12 +229,94 @@ class sharded_training {
   std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers_;
 };
 
+/// Steps of given gradients of a half type, of tiles: of masters in float, which layers take rounded, or of the half
+/// type itself.
+task stepped_with_masters(reading& c) {
+  const bool in_float = c.word("masters", {"float32", "none"}) == "float32";
+  const bool averages = c.word("combine", {"mean", "sum"}) == "mean";
+  const std::string optimizer = c.word("optimizer", {"sgd", "adam", "adamw"});
+  const json options = c.given().at("options");
+  const index_t steps = c.given().integer("steps");
+  std::map<std::string, std::pair<recipe, recipe>> all;  // values, gradients
+  for (const auto& [name, said] : c.entries("gradient"))
+    all.emplace(name, std::pair<recipe, recipe>(c.given().at("parameters").at(name), said));
+  const auto over = c.given().at("over").get<std::vector<std::string>>();
+  const auto stages = c.given().at("stages").get<std::vector<int>>();
+  const std::map<std::string, numbers> expected = c.gradients({}, "parameters");
+  for (const auto& [name, said] : expected)
+    if (all.count(name) == 0) throw unbuilt(fmt::format("the parameter '{}'", name));
+  for (const int stage : stages)
+    if (stage != 1 && stage != 2) throw unbuilt(fmt::format("the stage {} of given gradients", stage));
+  return c.in_each_world([=](world& w) -> body {
+    struct lying {
+      layout tiles, copies;
+    };
+    std::map<std::string, lying> where;
+    double workers = 1;
+    for (const auto& [name, of] : all) {
+      lying l{w.lying(name, of.first.shape()), w.lying(name, of.first.shape())};
+      workers = 1;
+      for (const std::string& axis : over) {
+        const int a = w.mesh().find(kept_name(axis));
+        if (a < 0) throw unbuilt(fmt::format("the axis '{}' is none of the world", axis));
+        if (l.tiles.placements[a].kind != placement::invariant) throw unbuilt("tiles of what is no copy");
+        if (w.mesh().axes[a].extent > 1) tessera::detail::spread(l.tiles, a);
+        l.copies.placements[a] = {};
+        workers *= w.mesh().axes[a].extent;
+      }
+      where[name] = l;
+    }
+    return [=](attempt& a) {
+      for (const int stage : stages) {
+        parameter_set net(a.team);
+        std::vector<nn::parameter> held;
+        std::vector<nn::engine::held_member> members;
+        std::vector<at::Tensor> leaves;
+        for (const auto& [name, of] : all) {
+          const lying& l = where.at(name);
+          const element stored = in_float ? element::float32 : element::bfloat16;
+          const nn::parameter& kept = net.add(name, l.tiles, stored, of.first.whole().to(at::kBFloat16));
+          held.push_back(kept.used_as(l.copies, element::bfloat16, gathering::held));
+          members.push_back(held.back().waiting());
+          leaves.push_back(kept.stored().local());
+        }
+        const auto optimized = optimizer_of(optimizer, options, leaves);
+        const auto waiting = std::make_shared<nn::engine::held_gradients>(a.team, members);
+        for (index_t k = 0; k < steps; ++k) {
+          optimized->zero_grad();
+          waiting->open_window(true, stage == 2, {});
+          at::Tensor loss;
+          auto p = held.begin();
+          for (const auto& [name, of] : all) {
+            const at::Tensor x = (p++)->use({at::kBFloat16});
+            const at::Tensor g = of.second.raised(static_cast<std::uint64_t>(k))
+                                     .box(where.at(name).copies, a.team->rank(), at::kBFloat16);
+            const at::Tensor term = (x * g.to(x.device())).sum();
+            loss = loss.defined() ? loss + term : term;
+          }
+          loss.backward();
+          waiting->close_window();
+          for (const at::Tensor& leaf : leaves)
+            if (averages) leaf.mutable_grad().div_(workers);
+          optimized->step();
+        }
+        for (const nn::parameter& of : held) {
+          const tensor<dyn> now(a.team, of.stored().layout(), of.stored().local().detach().to(at::kBFloat16));
+          const auto wanted = expected.find(of.key());
+          a.compare(of.key(), now, wanted == expected.end() ? std::nullopt : std::optional(wanted->second),
+                    element::bfloat16);
+        }
+      }
+    };
+  });
+}
+
 }  // namespace
 
 /// Optimizers that step tiles of what workers have copies of. Tiles of parameters, gathered for each use or held for a
 /// step, are the library's; the state alone is cut here by changes of layout.
 task sharded_optimizer(reading& c) {
-  if (c.has("masters")) throw unbuilt("steps of given gradients with masters: the library's masters belong to layers");
+  if (c.has("masters")) return stepped_with_masters(c);
   const small_network net(c);
   const training_run run = run_of(c, net);
   std::optional<std::vector<std::string>> over;
