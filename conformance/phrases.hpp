@@ -50,10 +50,11 @@ inline filling filling_of(values& given, const std::string& name, filling otherw
 }
 
 inline element element_named(const std::string& words) {
-  static const std::map<std::string, element> known{{"float64", element::float64}, {"float32", element::float32},
-                                                    {"int64", element::int64},     {"int32", element::int32},
-                                                    {"int16", element::int16},     {"int8", element::int8},
-                                                    {"uint8", element::uint8},     {"bool", element::boolean}};
+  static const std::map<std::string, element> known{
+      {"float64", element::float64},   {"float32", element::float32},     {"float16", element::float16},
+      {"bfloat16", element::bfloat16}, {"complex64", element::complex64}, {"complex128", element::complex128},
+      {"int64", element::int64},       {"int32", element::int32},         {"int16", element::int16},
+      {"int8", element::int8},         {"uint8", element::uint8},         {"bool", element::boolean}};
   const auto found = known.find(words);
   if (found == known.end()) throw unbuilt(fmt::format("the element type '{}' is unknown", words));
   return found->second;

@@ -1,18 +1,10 @@
 #include "reading.hpp"
 
 #include "../partitions.hpp"
+#include "../phrases.hpp"
 
 namespace conformance::training {
 namespace {
-
-element element_called(const std::string& name) {
-  static const std::map<std::string, element> more{{"bfloat16", element::bfloat16},
-                                                   {"float16", element::float16},
-                                                   {"complex64", element::complex64},
-                                                   {"complex128", element::complex128}};
-  const auto found = more.find(name);
-  return found == more.end() ? element_named(name) : found->second;
-}
 
 /// One run: what a worker of the mesh does, and with what.
 struct run {
@@ -91,7 +83,7 @@ reading::reading(test_case& c) : case_(c), expected_(c.expected.is_object() ? c.
     for (const json& one : given().at("worlds")) worlds_.emplace_back(one);
   if (c.check.has("elements"))
     for (const auto& [name, within] : c.check.at("elements").items())
-      elements_.push_back({element_called(name), {within.at(0), within.at(1)}});
+      elements_.push_back({element_named(name), {within.at(0), within.at(1)}});
   if (elements_.empty()) elements_.push_back({element::float64, {}});
   for (values* of : {&c.given, &c.check})
     for (const char* remark : {"note", "why"}) of->has(remark);

@@ -275,7 +275,8 @@ task stepped_with_masters(reading& c) {
         for (const auto& [name, of] : all) {
           const lying& l = where.at(name);
           const element stored = in_float ? element::float32 : element::bfloat16;
-          const nn::parameter& kept = net.add(name, l.tiles, stored, of.first.whole().to(at::kBFloat16));
+          const at::Tensor value = of.first.whole().to(at::kBFloat16).to(tessera::detail::scalar_type_of(stored));
+          const nn::parameter& kept = net.add(name, l.tiles, stored, value);
           held.push_back(kept.used_as(l.copies, element::bfloat16, gathering::held));
           members.push_back(held.back().waiting());
           leaves.push_back(kept.stored().local());
