@@ -1,5 +1,7 @@
 #include "subjects.hpp"
 
+#include <tessera/plan/schedule/stages.hpp>
+
 #include <range/v3/view/enumerate.hpp>
 
 namespace conformance::training {
@@ -60,12 +62,11 @@ task boundary(reading& c) {
   if (c.has("batch")) {
     const index_t batch = c.given().integer("batch");
     const index_t count = c.given().integer("micro_batches");
-    const bool uneven = c.given().flag("uneven");
-    if (count < 1 || count > batch || (batch % count != 0 && !uneven))
-      throw unbuilt(
-          "a batch that its micro-batches do not share out: nothing of the library cuts a batch so, and refuses it");
-    if (c.refused()) throw unbuilt("what must be refused is accepted by the reader");
-    c.compare("sizes", parts_of(batch, count));
+    const auto how =
+        c.given().flag("uneven") ? pipeline::micro_batch_sizes::uneven : pipeline::micro_batch_sizes::equal;
+    const pipeline::shares all = pipeline::micro_batches_of(batch, static_cast<int>(count), how);
+    engine::check(all.why);
+    c.compare("sizes", all.sizes);
     return c.planned();
   }
   if (c.has("numbers")) {

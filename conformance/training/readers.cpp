@@ -31,9 +31,11 @@ const std::map<std::string, reader>& readers() {
       {"pipeline", pipeline},
       {"product", product},
       {"scaler", scaler},
+      {"schedule", schedule},
       {"sharded_optimizer", sharded_optimizer},
       {"shards", shards},
       {"stack", stack},
+      {"stages", stages},
       {"state", state},
       {"transformer_block", transformer_block},
   };
@@ -45,8 +47,6 @@ const std::map<std::string, const char*>& without_reader() {
   static const std::map<std::string, const char*> all{
       {"bandwidth", "a bandwidth of given times is the judge's own arithmetic: the library measures its own"},
       {"profile", "a list of layers by bytes of given entries: the library lists its own networks'"},
-      {"schedule", "schedules of pipelines: the library has none"},
-      {"stages", "layers given to stages: the library has nothing that shares them out"},
       {"watch", "a watch for results that are not finite: the library has none"},
   };
   return all;

@@ -27,9 +27,11 @@ task norm(reading& c);
 task pipeline(reading& c);
 task product(reading& c);
 task scaler(reading& c);
+task schedule(reading& c);
 task sharded_optimizer(reading& c);
 task shards(reading& c);
 task stack(reading& c);
+task stages(reading& c);
 task state(reading& c);
 task transformer_block(reading& c);
 

@@ -14,5 +14,27 @@ inline constexpr reason replicate_added_to_partial{
 inline constexpr reason cost_overflows{
     "tessera.cost.overflow", "",
     "more elements or bytes move than can be counted, 2^63 - 1; make the tensor or the mesh smaller"};
+inline constexpr reason pipeline_empty{
+    "tessera.pipeline.empty", "stages, micro-batches, chunks",
+    "a pipeline has a stage, a chunk of layers in each and a micro-batch at least; give it some"};
+inline constexpr reason pipeline_lists{"tessera.pipeline.lists", "stages, lists",
+                                       "a schedule has one list of operations for each stage; give it as many"};
+inline constexpr reason pipeline_operation{
+    "tessera.pipeline.operation", "stage, operation",
+    "an operation of a schedule is of no micro-batch or chunk, comes twice, or is a backward without its forward; each "
+    "stage runs every chunk once forward and once backward for each micro-batch"};
+inline constexpr reason pipeline_incomplete{
+    "tessera.pipeline.incomplete", "stage, operations missing",
+    "a schedule leaves operations out; each stage runs every chunk once forward and once backward for each "
+    "micro-batch"};
+inline constexpr reason pipeline_deadlock{
+    "tessera.pipeline.deadlock", "stage, operation, stage that it waits for",
+    "stages of a schedule wait for one another; let each run what others wait for before it waits itself"};
+inline constexpr reason more_stages_than_layers{"tessera.pipeline.stages", "layers, stages",
+                                                "a stage would have no layer; take fewer stages"};
+inline constexpr reason micro_batches_differ{"tessera.pipeline.micro_batches", "samples, micro-batches",
+                                             "a batch is not shared out by its micro-batches: samples are left over, "
+                                             "or one has none; take a number that divides "
+                                             "it, or say that they may be uneven"};
 
 }  // namespace tessera::code

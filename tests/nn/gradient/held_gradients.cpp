@@ -292,11 +292,38 @@ TEST_CASE("what waits in a window cannot be stepped, and a window is one", "[ref
       all += std::string(e.what()).find("[tessera.gradient.unreduced]") == std::string::npos ? " other" : " step";
     }
     all += " " + told([&] { nn::grad_norm(net); });
-    return all;
+    {
+      const nn::accumulation window(net, false, nn::between_passes::reduce);
+      backward(net, t, batch(2, 4));
+    }
+    all += " " + told([&] { nn::grad_norm(net); });
+    for (const at::Tensor& w : net.parameters()) w.mutable_grad().reset();  // what waited is let go
+    backward(net, t, batch(3, 4));
+    const G::plain beside{t, seed{5}};
+    backward(beside, t, batch(3, 4));
+    return all + (equal(gradients(net), gradients(beside)) ? " same" : " other");
   });
   INFO(run.errors());
   REQUIRE(run.well());
   for (const auto& r : run.results) CHECK(*r == "tessera.data_parallel.windows step tessera.gradient.unreduced");
+}
+
+TEST_CASE("a gradient that is let go counts zero in its bundle, and others what they are", "[gradient]") {
+  using G = grids<2, 2>;
+  const auto run = in_team<G::grid>([](team<G::grid>& t) {
+    const G::held net{t, seed{5}};
+    const G::plain beside{t, seed{5}};
+    backward(net, t, batch(1, 5));
+    backward(beside, t, batch(1, 5));
+    net.parameters()[4].mutable_grad().reset();
+    nn::reduce_gradients(net);
+    std::vector<at::Tensor> wanted = gradients(beside);
+    wanted[4] = at::zeros_like(wanted[4]);
+    return equal(gradients(net), wanted);
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r);
 }
 
 TEST_CASE("a part of a bundled network, and a copy of it, learn what the whole does", "[runtime]") {

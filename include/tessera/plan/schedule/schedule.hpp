@@ -1,0 +1,120 @@
+#pragma once
+
+#include <tessera/plan/refusals.hpp>
+
+#include <vector>
+
+namespace tessera::pipeline {
+
+/// What a stage does with a micro-batch.
+enum class work : signed char {
+  forward,
+  backward,             ///< of inputs and weights together
+  backward_of_inputs,   ///< what the stage before waits for
+  backward_of_weights,  ///< what nobody waits for
+};
+
+/// An operation of a stage: a micro-batch goes through one of its chunks.
+struct operation {
+  work does = work::forward;
+  int micro_batch = 0;
+  int chunk = 0;
+
+  friend constexpr bool operator==(const operation&, const operation&) = default;
+};
+
+/// The number of stages, of chunks of layers that each has, and of micro-batches that a batch is cut into.
+///
+/// Stage s has chunks s, s + stages, … of the network; micro-batches go through them in that order.
+struct extent {
+  int stages = 1;
+  int micro_batches = 1;
+  int chunks = 1;
+
+  /// Refuses numbers below 1.
+  constexpr refusal check() const {
+    return stages < 1 || micro_batches < 1 || chunks < 1 ? refusal{code::pipeline_empty, stages, micro_batches, chunks}
+                                                         : refusal{};
+  }
+  constexpr int forwards() const { return micro_batches * chunks; }  ///< of a stage
+  friend constexpr bool operator==(const extent&, const extent&) = default;
+};
+
+/// Orders of operations that follow from the numbers alone.
+enum class order : signed char {
+  gpipe,        ///< all forwards, then all backwards (Y. Huang et al., GPipe, NeurIPS 2019)
+  one_f_one_b,  ///< a forward and a backward in turns (D. Narayanan et al., PipeDream-Flush, ICML 2021)
+  interleaved,  ///< the same over several chunks a stage (D. Narayanan et al., Megatron-LM, SC 2021)
+  forward_only
+};
+
+/// A schedule by a formula: the i-th operation of each stage.
+///
+/// A stage begins with some forwards, its warm-up, then runs forwards and backwards in turns, then the backwards that
+/// are left. With S stages, M micro-batches and C chunks the warm-up of stage s is M C for GPipe, min(M, S − 1 − s) for
+/// 1F1B, min(M C, 2 (S − 1 − s) + (C − 1) R) for interleaved, whose first round has R micro-batches.
+struct schedule {
+  order by = order::one_f_one_b;
+  extent of;
+
+  constexpr refusal check() const { return of.check(); }
+  constexpr int count() const { return by == order::forward_only ? of.forwards() : 2 * of.forwards(); }
+
+  constexpr int warm_up(int stage) const {
+    const int all = of.forwards(), behind = of.stages - 1 - stage;
+    switch (by) {
+      case order::one_f_one_b: return behind < all ? behind : all;
+      case order::interleaved: {
+        const int some = 2 * behind + (of.chunks - 1) * first_round();
+        return some < all ? some : all;
+      }
+      default: return all;
+    }
+  }
+
+  /// The i-th operation of a stage, 0 ≤ i < count().
+  constexpr operation at(int stage, int i) const {
+    const int warm = warm_up(stage), in_turns = of.forwards() - warm, k = i - warm;
+    if (i < warm) return forward(i);
+    if (k >= 2 * in_turns) return backward(k - in_turns);
+    return k % 2 == 0 ? forward(warm + k / 2) : backward(k / 2);
+  }
+
+ private:
+  // Interleaved micro-batches come in rounds, each through all chunks before the next: of as many as there are stages,
+  // and those that are left over in the first. A short round of their own would let stages wait for one another.
+  constexpr int first_round() const {
+    return of.micro_batches < of.stages ? of.micro_batches : of.stages + of.micro_batches % of.stages;
+  }
+  constexpr operation numbered(int k, work does) const {
+    if (by != order::interleaved) return {does, k % of.micro_batches, k / of.micro_batches};
+    const int first = first_round(), behind = k - first * of.chunks;
+    if (behind < 0) return {does, k % first, k / first};
+    const int round = behind / (of.stages * of.chunks), rest = behind % (of.stages * of.chunks);
+    return {does, first + round * of.stages + rest % of.stages, rest / of.stages};
+  }
+  constexpr operation forward(int k) const { return numbered(k, work::forward); }
+  constexpr operation backward(int k) const {
+    operation x = numbered(k, work::backward);
+    x.chunk = of.chunks - 1 - x.chunk;
+    return x;
+  }
+};
+
+/// A schedule of one's own: a list for each stage.
+struct listed_schedule {
+  extent of;
+  std::vector<std::vector<operation>> stages;
+
+  constexpr refusal check() const {
+    if (const refusal r = of.check(); !r.ok()) return r;
+    if (static_cast<int>(stages.size()) != of.stages) return refusal{code::pipeline_lists, of.stages, stages.size()};
+    return {};
+  }
+  constexpr int count(int stage) const { return static_cast<int>(stages[static_cast<std::size_t>(stage)].size()); }
+  constexpr operation at(int stage, int i) const {
+    return stages[static_cast<std::size_t>(stage)][static_cast<std::size_t>(i)];
+  }
+};
+
+}  // namespace tessera::pipeline

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <tessera/plan/schedule/schedule.hpp>
+
+namespace tessera::pipeline {
+
+/// What becomes of a schedule when each operation takes one step and begins as soon as it can.
+struct run {
+  refusal why;                   ///< whether all operations run, each once
+  int span = 0;                  ///< steps from the first operation to the last
+  std::vector<int> live;         ///< by stage: most forwards whose backward has not run, which is what a stage keeps
+  std::vector<int> first_steps;  ///< by stage: when it begins
+  index_t operations = 0;        ///< of all stages
+
+  /// The share of a stage's time in which it waits, over all stages: 1 − operations / (stages · span).
+  constexpr double bubble() const {
+    const auto all = static_cast<double>(live.size()) * span;
+    return all > 0 ? 1 - static_cast<double>(operations) / all : 0;
+  }
+};
+
+namespace engine {
+
+// Zeros. Some compilers have no constant vector of so many elements, but one that grows.
+constexpr std::vector<int> zeros(int count) {
+  std::vector<int> all;
+  all.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) all.push_back(0);
+  return all;
+}
+
+// When operations end, by what they do, the part of the network and the micro-batch; 0: not yet.
+class ends {
+ public:
+  constexpr explicit ends(const extent& of) : of_(of), steps_(zeros(4 * of.stages * of.chunks * of.micro_batches)) {}
+  constexpr int parts() const { return of_.stages * of_.chunks; }
+  constexpr int& at(work does, int part, int micro_batch) {
+    const int kind = static_cast<int>(does);
+    return steps_[static_cast<std::size_t>((kind * parts() + part) * of_.micro_batches + micro_batch)];
+  }
+  /// When the gradient of a part's inputs is there.
+  constexpr int returned(int part, int micro_batch) {
+    const int whole = at(work::backward, part, micro_batch);
+    return whole > 0 ? whole : at(work::backward_of_inputs, part, micro_batch);
+  }
+
+ private:
+  extent of_;
+  std::vector<int> steps_;
+};
+
+// What an operation waits for: when that ends, or -1 where it has not run, and on which stage it is.
+struct awaited {
+  int end = 0;
+  int stage = -1;
+};
+
+template <class Schedule>
+constexpr int count_of(const Schedule& s, int stage) {
+  if constexpr (requires { s.count(stage); }) return s.count(stage);
+  else return s.count();
+}
+
+constexpr awaited awaited_by(ends& so_far, const extent& of, int stage, const operation& x) {
+  const int part = x.chunk * of.stages + stage;
+  awaited last;
+  const auto needs = [&](int end, int on_part) {
+    if (last.end < 0) return;
+    if (end == 0) last = {-1, on_part % of.stages};
+    else if (end > last.end) last = {end, on_part % of.stages};
+  };
+  if (x.does == work::forward) {
+    if (part > 0) needs(so_far.at(work::forward, part - 1, x.micro_batch), part - 1);
+  } else {
+    needs(so_far.at(work::forward, part, x.micro_batch), part);
+    if (x.does == work::backward_of_weights) needs(so_far.at(work::backward_of_inputs, part, x.micro_batch), part);
+    else if (part + 1 < so_far.parts()) needs(so_far.returned(part + 1, x.micro_batch), part + 1);
+  }
+  return last;
+}
+
+// Whether an operation is one of the schedule's, and has not run, nor its backward before its forward.
+constexpr bool may_follow(ends& so_far, const extent& of, int stage, const operation& x) {
+  if (x.micro_batch < 0 || x.micro_batch >= of.micro_batches || x.chunk < 0 || x.chunk >= of.chunks) return false;
+  const int part = x.chunk * of.stages + stage;
+  const auto ran = [&](work does) { return so_far.at(does, part, x.micro_batch) > 0; };
+  switch (x.does) {
+    case work::forward: return !ran(work::forward);
+    case work::backward:
+    case work::backward_of_inputs: return ran(work::forward) && so_far.returned(part, x.micro_batch) == 0;
+    default: return ran(work::backward_of_inputs) && !ran(work::backward_of_weights);
+  }
+}
+
+}  // namespace engine
+
+/// Runs a schedule: an operation begins when the stage's one before has ended and what it needs has arrived.
+///
+/// A forward needs that of the part before; a backward its own forward and the backward of the part behind; a backward
+/// of weights that of inputs. Sends are begun behind an operation and hold up nobody, so a schedule that ends here ends
+/// on any transport. Refused: an operation that is none, comes twice or too early on its own stage
+/// (tessera.pipeline.operation), stages that wait for one another (tessera.pipeline.deadlock), operations left out
+/// (tessera.pipeline.incomplete).
+template <class Schedule>
+constexpr run run_of(const Schedule& s) {
+  run r;
+  r.why = s.check();
+  if (!r.why.ok()) return r;
+  const extent& of = s.of;
+  const auto stages = static_cast<std::size_t>(of.stages);
+  engine::ends ends(of);
+  std::vector<int> next = engine::zeros(of.stages), free = next, kept = next;
+  r.live = r.first_steps = next;
+  bool training = false;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t i = 0; i < stages; ++i) {
+      const int stage = static_cast<int>(i);
+      while (next[i] < engine::count_of(s, stage)) {
+        const operation x = s.at(stage, next[i]);
+        if (!engine::may_follow(ends, of, stage, x)) {
+          r.why = refusal{code::pipeline_operation, stage, next[i]};
+          return r;
+        }
+        const engine::awaited last = engine::awaited_by(ends, of, stage, x);
+        if (last.end < 0) break;
+        const int begin = last.end > free[i] ? last.end : free[i];
+        if (next[i] == 0) r.first_steps[i] = begin;
+        free[i] = begin + 1;
+        ends.at(x.does, x.chunk * of.stages + stage, x.micro_batch) = free[i];
+        if (x.does == work::forward) ++kept[i];
+        if (kept[i] > r.live[i]) r.live[i] = kept[i];
+        if (x.does == work::backward || x.does == work::backward_of_weights) --kept[i];
+        training = training || x.does != work::forward;
+        if (free[i] > r.span) r.span = free[i];
+        ++r.operations;
+        ++next[i];
+        moved = true;
+      }
+    }
+  }
+  for (int stage = 0; stage < of.stages; ++stage) {
+    const int done = next[static_cast<std::size_t>(stage)];
+    if (done < engine::count_of(s, stage)) {
+      r.why =
+          refusal{code::pipeline_deadlock, stage, done, engine::awaited_by(ends, of, stage, s.at(stage, done)).stage};
+      return r;
+    }
+  }
+  for (int stage = 0; stage < of.stages; ++stage) {
+    int missing = 0;
+    for (int chunk = 0; chunk < of.chunks; ++chunk)
+      for (int m = 0; m < of.micro_batches; ++m) {
+        const int part = chunk * of.stages + stage;
+        missing += ends.at(work::forward, part, m) == 0;
+        if (!training) continue;
+        missing += ends.returned(part, m) == 0;
+        missing += ends.at(work::backward_of_inputs, part, m) > 0 && ends.at(work::backward_of_weights, part, m) == 0;
+      }
+    if (missing > 0) r.why = refusal{code::pipeline_incomplete, stage, missing};
+    if (missing > 0) return r;
+  }
+  return r;
+}
+
+}  // namespace tessera::pipeline

@@ -1,0 +1,88 @@
+#pragma once
+
+#include <tessera/meta/integer.hpp>
+#include <tessera/plan/refusals.hpp>
+
+#include <span>
+#include <vector>
+
+namespace tessera::pipeline {
+
+/// How much each of several has: the layers of each stage, or the samples of each micro-batch; or why it cannot be.
+struct shares {
+  refusal why;
+  std::vector<index_t> sizes;
+};
+
+/// As many layers for each stage as for the others, the first ones with one more where they do not come out even.
+///
+/// Refused where a stage would have none (tessera.pipeline.stages).
+constexpr shares by_count(index_t layers, int stages) {
+  if (stages < 1) return {refusal{code::pipeline_empty, stages, 1, 1}, {}};
+  if (layers < stages) return {refusal{code::more_stages_than_layers, layers, stages}, {}};
+  shares all;
+  for (int s = 0; s < stages; ++s) all.sizes.push_back(layers / stages + (s < layers % stages));
+  return all;
+}
+
+/// Layers in their order, none of the stages empty, so that the largest weight of a stage is the least that can be; the
+/// first stages take as many as that allows. Weights are of any unit; a layer of 0 counts 1.
+///
+/// min over cuts of max over stages of Σ weights, by bisection: log₂ Σ weights walks over the layers.
+constexpr shares by_weight(std::span<const index_t> weights, int stages) {
+  const auto layers = static_cast<index_t>(weights.size());
+  if (stages < 1) return {refusal{code::pipeline_empty, stages, 1, 1}, {}};
+  if (layers < stages) return {refusal{code::more_stages_than_layers, layers, stages}, {}};
+  const auto weight = [&](index_t i) {
+    const index_t w = weights[static_cast<std::size_t>(i)];
+    return w == 0 ? 1 : w;
+  };
+  // Stages that no more than this goes into each, behind which a layer for each that follows is left.
+  const auto cut = [&](index_t most, std::vector<index_t>& sizes) {
+    sizes.clear();
+    index_t next = 0;
+    for (int s = 0; s < stages; ++s) {
+      index_t sum = 0, count = 0;
+      for (; next < layers - (stages - 1 - s) && sum + weight(next) <= most; ++next, ++count) sum += weight(next);
+      if (count == 0) return false;
+      sizes.push_back(count);
+    }
+    return next == layers;
+  };
+  index_t below = 0, enough = 0;
+  for (index_t i = 0; i < layers; ++i) enough += weight(i);
+  shares all;
+  while (enough - below > 1) {
+    const index_t middle = below + (enough - below) / 2;
+    (cut(middle, all.sizes) ? enough : below) = middle;
+  }
+  cut(enough, all.sizes);
+  return all;
+}
+
+/// The weight of each stage, of layers shared out so.
+constexpr std::vector<index_t> weights_of(std::span<const index_t> weights, std::span<const index_t> sizes) {
+  std::vector<index_t> all;
+  std::size_t next = 0;
+  for (const index_t size : sizes) {
+    index_t sum = 0;
+    for (index_t i = 0; i < size && next < weights.size(); ++i, ++next) sum += weights[next] == 0 ? 1 : weights[next];
+    all.push_back(sum);
+  }
+  return all;
+}
+
+/// Whether micro-batches of one batch may have different numbers of samples.
+enum class micro_batch_sizes : signed char { equal, uneven };
+
+/// The samples of each micro-batch, the first ones with one more where they may be uneven.
+///
+/// Refused (tessera.pipeline.micro_batches): samples that are left over, or a micro-batch without any.
+constexpr shares micro_batches_of(index_t samples, int count, micro_batch_sizes how = micro_batch_sizes::equal) {
+  if (count < 1) return {refusal{code::pipeline_empty, 1, count, 1}, {}};
+  if (samples < count || (how == micro_batch_sizes::equal && samples % count != 0))
+    return {refusal{code::micro_batches_differ, samples, count}, {}};
+  return by_count(samples, count);
+}
+
+}  // namespace tessera::pipeline

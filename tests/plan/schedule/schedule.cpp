@@ -1,0 +1,151 @@
+#include "tests/support/catch.hpp"
+
+#include <tessera/plan/schedule/schedule_run.hpp>
+
+#include <algorithm>
+#include <map>
+
+// Schedules of pipelines: what their formulas say, against what is known of them and against a run by another rule.
+
+using namespace tessera;
+using pipeline::operation;
+using pipeline::order;
+using pipeline::schedule;
+using pipeline::work;
+
+namespace {
+
+constexpr bool same(const refusal& a, const refusal& b) {
+  return a.because == b.because && a.count == b.count && std::equal(a.numbers, a.numbers + a.count, b.numbers);
+}
+
+/// The span of a schedule by asking, at each step of time, which stages can go on.
+template <class Schedule>
+int span_step_by_step(const Schedule& s) {
+  std::map<std::array<int, 3>, int> ended;  // forward or backward, part, micro-batch
+  std::vector<int> next(static_cast<std::size_t>(s.of.stages));
+  const int parts = s.of.stages * s.of.chunks;
+  for (int now = 0, idle = 0; idle < 2; ++now) {
+    std::vector<std::pair<std::array<int, 3>, int>> ending;
+    for (int stage = 0; stage < s.of.stages; ++stage) {
+      int& i = next[static_cast<std::size_t>(stage)];
+      if (i == pipeline::engine::count_of(s, stage)) continue;
+      const operation x = s.at(stage, i);
+      const int part = x.chunk * s.of.stages + stage;
+      const auto there = [&](int back, int of_part) {
+        const auto found = ended.find({back, of_part, x.micro_batch});
+        return found != ended.end() && found->second <= now;
+      };
+      const bool ready = x.does == work::forward ? part == 0 || there(0, part - 1)
+                                                 : there(0, part) && (part == parts - 1 || there(1, part + 1));
+      if (!ready) continue;
+      ending.push_back({{x.does == work::forward ? 0 : 1, part, x.micro_batch}, now + 1});
+      ++i;
+    }
+    ended.insert(ending.begin(), ending.end());
+    idle = ending.empty() ? idle + 1 : 0;
+    const bool over = std::all_of(next.begin(), next.end(), [&](const int& i) {
+      return i == pipeline::engine::count_of(s, static_cast<int>(&i - next.data()));
+    });
+    if (over) return now + 1;
+  }
+  return -1;
+}
+
+pipeline::listed_schedule listed(const schedule& s) {
+  pipeline::listed_schedule all{s.of, {}};
+  for (int stage = 0; stage < s.of.stages; ++stage) {
+    all.stages.emplace_back();
+    for (int i = 0; i < s.count(); ++i) all.stages.back().push_back(s.at(stage, i));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a schedule is a constant: its order, its span, what a stage keeps", "[plan]") {
+  constexpr schedule four{order::one_f_one_b, {4, 8}};
+  STATIC_REQUIRE(pipeline::run_of(four).why.ok());
+  STATIC_REQUIRE(pipeline::run_of(four).span == 22);
+  STATIC_REQUIRE(pipeline::run_of(four).live == std::vector<int>{4, 3, 2, 1});
+  STATIC_REQUIRE(four.at(2, 3) == operation{work::forward, 2});
+  constexpr schedule chunks{order::interleaved, {2, 4, 2}};
+  STATIC_REQUIRE(pipeline::run_of(chunks).span == 18);
+  STATIC_REQUIRE(chunks.warm_up(0) == 4);
+  STATIC_REQUIRE(
+      same(pipeline::run_of(schedule{order::one_f_one_b, {2, 0}}).why, refusal{code::pipeline_empty, 2, 0, 1}));
+}
+
+TEST_CASE("every schedule ends, in the time and with the micro-batches that its formula says", "[law]") {
+  int wrong = 0;
+  for (int stages = 1; stages <= 16; ++stages)
+    for (int micro_batches = 1; micro_batches <= 64; ++micro_batches) {
+      const pipeline::run all = pipeline::run_of(schedule{order::gpipe, {stages, micro_batches}});
+      const pipeline::run turns = pipeline::run_of(schedule{order::one_f_one_b, {stages, micro_batches}});
+      const pipeline::run forward = pipeline::run_of(schedule{order::forward_only, {stages, micro_batches}});
+      wrong += !all.why.ok() || !turns.why.ok() || !forward.why.ok();
+      wrong += all.span != 2 * (micro_batches + stages - 1) || turns.span != all.span;
+      wrong += forward.span != micro_batches + stages - 1;
+      // (S - 1) / (M + S - 1) of the time a stage waits
+      wrong += std::abs(turns.bubble() - (stages - 1.0) / (micro_batches + stages - 1)) > 1e-12;
+      for (int s = 0; s < stages; ++s) {
+        wrong += all.live[static_cast<std::size_t>(s)] != micro_batches;
+        wrong += turns.live[static_cast<std::size_t>(s)] != std::min(micro_batches, stages - s);
+      }
+    }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("interleaved schedules end for any number of micro-batches, sooner than others", "[law]") {
+  int wrong = 0;
+  for (int stages = 1; stages <= 16; ++stages)
+    for (int chunks = 1; chunks <= 4; ++chunks)
+      for (int micro_batches = 1; micro_batches <= 64; ++micro_batches) {
+        const schedule s{order::interleaved, {stages, micro_batches, chunks}};
+        const pipeline::run r = pipeline::run_of(s);
+        wrong += !r.why.ok() || (micro_batches <= 9 && r.span != span_step_by_step(s));
+        // of micro-batches that come in full rounds a chunk is passed as a stage: a chunks-th of the waiting
+        if (micro_batches % stages == 0) wrong += r.span != 2 * (micro_batches * chunks + stages - 1);
+      }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("a run by another rule takes as long", "[law]") {
+  for (const order by : {order::gpipe, order::one_f_one_b, order::forward_only})
+    for (const auto& [stages, micro_batches] : {std::pair{1, 1}, {3, 2}, {4, 9}, {7, 7}}) {
+      const schedule s{by, {stages, micro_batches}};
+      CHECK(pipeline::run_of(s).span == span_step_by_step(s));
+      CHECK(pipeline::run_of(listed(s)).span == span_step_by_step(s));
+    }
+}
+
+TEST_CASE("backwards of inputs and of weights apart leave less waiting", "[plan]") {
+  // ZB-H1 of two stages and three micro-batches (P. Qi et al., Zero Bubble Pipeline Parallelism, ICLR 2024).
+  const auto f = [](int m) { return operation{work::forward, m}; };
+  const auto b = [](int m) { return operation{work::backward_of_inputs, m}; };
+  const auto w = [](int m) { return operation{work::backward_of_weights, m}; };
+  const pipeline::listed_schedule s{
+      {2, 3},
+      {{f(0), f(1), b(0), f(2), w(0), b(1), w(1), b(2), w(2)}, {f(0), b(0), w(0), f(1), b(1), w(1), f(2), b(2), w(2)}}};
+  const pipeline::run r = pipeline::run_of(s);
+  CHECK(r.why.ok());
+  CHECK(r.operations == 18);
+  CHECK(r.live == std::vector<int>{3, 1});
+  CHECK(r.bubble() < pipeline::run_of(schedule{order::one_f_one_b, {2, 3}}).bubble());
+}
+
+TEST_CASE("a schedule that deadlocks, repeats, leaves out or runs too early is refused", "[refusal]") {
+  const auto f = [](int m) { return operation{work::forward, m}; };
+  const auto b = [](int m) { return operation{work::backward, m}; };
+  const auto why = [](std::vector<std::vector<operation>> stages, int micro_batches) {
+    return pipeline::run_of(pipeline::listed_schedule{{2, micro_batches}, std::move(stages)}).why;
+  };
+  CHECK(why({{f(0), b(0)}, {f(0), b(0)}}, 1).ok());
+  // The first stage waits for a gradient that the second gives only behind a forward that the first has not run.
+  CHECK(same(why({{f(0), b(0), f(1), b(1)}, {f(0), f(1), b(0), b(1)}}, 2), refusal{code::pipeline_deadlock, 0, 1, 1}));
+  CHECK(same(why({{f(0), f(0)}, {f(0), b(0)}}, 1), refusal{code::pipeline_operation, 0, 1}));
+  CHECK(same(why({{f(0), b(0)}, {b(0), f(0)}}, 1), refusal{code::pipeline_operation, 1, 0}));
+  CHECK(same(why({{f(0), b(0)}, {f(1), b(1)}}, 1), refusal{code::pipeline_operation, 1, 0}));
+  CHECK(same(why({{f(0)}, {f(0), b(0)}}, 1), refusal{code::pipeline_incomplete, 0, 1}));
+  CHECK(same(why({{f(0), b(0)}}, 1), refusal{code::pipeline_lists, 2, 1}));
+}
