@@ -305,7 +305,8 @@ TEST_CASE("what waits in a window cannot be stepped, and a window is one", "[ref
   });
   INFO(run.errors());
   REQUIRE(run.well());
-  for (const auto& r : run.results) CHECK(*r == "tessera.data_parallel.windows step tessera.gradient.unreduced");
+  for (const auto& r : run.results)
+    CHECK(*r == "tessera.data_parallel.windows step tessera.gradient.unreduced tessera.gradient.unreduced same");
 }
 
 TEST_CASE("a gradient that is let go counts zero in its bundle, and others what they are", "[gradient]") {
