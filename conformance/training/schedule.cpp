@@ -37,7 +37,7 @@ task schedule(reading& c) {
       for (int i = 0; i < s.count(); ++i) operations.push_back(text_of(s.at(stage, i), s.of.chunks));
       one["operations"].push_back(operations);
     }
-    if (!forward_only) one["live"] = r.live;
+    if (!forward_only) one["live"] = integers(r.live.begin(), r.live.end());
     runs.push_back(one);
   }
   c.compare("runs", runs);
@@ -49,7 +49,7 @@ task stages(reading& c) {
   const std::string policy = c.given().text("policy");
   const auto size = [](const pipeline::shares& all) {
     engine::check(all.why);
-    return all.sizes;
+    return integers(all.sizes.begin(), all.sizes.end());
   };
   if (policy == "uniform") {
     const integers layers = c.given().list("layers"), counts = c.given().list("stages");
@@ -70,7 +70,8 @@ task stages(reading& c) {
     }
     c.compare("largest", largest);
   } else if (policy == "given") {
-    c.compare("weights", pipeline::weights_of(c.given().list("weights"), c.given().list("sizes")));
+    const auto each = pipeline::weights_of(c.given().list("weights"), c.given().list("sizes"));
+    c.compare("weights", integers(each.begin(), each.end()));
   } else {
     throw unbuilt(fmt::format("the policy '{}': lists of names in lists are the reader's", policy));
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
+#include <vector>
 
 // Schedules of pipelines: what their formulas say, against what is known of them and against a run by another rule.
 
@@ -52,11 +54,19 @@ int span_step_by_step(const Schedule& s) {
   return -1;
 }
 
-pipeline::listed_schedule listed(const schedule& s) {
-  pipeline::listed_schedule all{s.of, {}};
+using lists = std::vector<std::vector<operation>>;
+
+/// The run of a schedule of one's own.
+pipeline::run run_of(const pipeline::extent& of, const lists& stages) {
+  const std::vector<std::span<const operation>> spans(stages.begin(), stages.end());
+  return pipeline::run_of(pipeline::listed_schedule{of, spans});
+}
+
+lists listed(const schedule& s) {
+  lists all;
   for (int stage = 0; stage < s.of.stages; ++stage) {
-    all.stages.emplace_back();
-    for (int i = 0; i < s.count(); ++i) all.stages.back().push_back(s.at(stage, i));
+    all.emplace_back();
+    for (int i = 0; i < s.count(); ++i) all.back().push_back(s.at(stage, i));
   }
   return all;
 }
@@ -67,7 +77,7 @@ TEST_CASE("a schedule is a constant: its order, its span, what a stage keeps", "
   constexpr schedule four{order::one_f_one_b, {4, 8}};
   STATIC_REQUIRE(pipeline::run_of(four).why.ok());
   STATIC_REQUIRE(pipeline::run_of(four).span == 22);
-  STATIC_REQUIRE(pipeline::run_of(four).live == std::vector<int>{4, 3, 2, 1});
+  STATIC_REQUIRE(pipeline::run_of(four).live == std::initializer_list<int>{4, 3, 2, 1});
   STATIC_REQUIRE(four.at(2, 3) == operation{work::forward, 2});
   constexpr schedule chunks{order::interleaved, {2, 4, 2}};
   STATIC_REQUIRE(pipeline::run_of(chunks).span == 18);
@@ -89,8 +99,8 @@ TEST_CASE("every schedule ends, in the time and with the micro-batches that its 
       // (S - 1) / (M + S - 1) of the time a stage waits
       wrong += std::abs(turns.bubble() - (stages - 1.0) / (micro_batches + stages - 1)) > 1e-12;
       for (int s = 0; s < stages; ++s) {
-        wrong += all.live[static_cast<std::size_t>(s)] != micro_batches;
-        wrong += turns.live[static_cast<std::size_t>(s)] != std::min(micro_batches, stages - s);
+        wrong += all.live[s] != micro_batches;
+        wrong += turns.live[s] != std::min(micro_batches, stages - s);
       }
     }
   CHECK(wrong == 0);
@@ -115,7 +125,7 @@ TEST_CASE("a run by another rule takes as long", "[law]") {
     for (const auto& [stages, micro_batches] : {std::pair{1, 1}, {3, 2}, {4, 9}, {7, 7}}) {
       const schedule s{by, {stages, micro_batches}};
       CHECK(pipeline::run_of(s).span == span_step_by_step(s));
-      CHECK(pipeline::run_of(listed(s)).span == span_step_by_step(s));
+      CHECK(run_of(s.of, listed(s)).span == span_step_by_step(s));
     }
 }
 
@@ -124,22 +134,18 @@ TEST_CASE("backwards of inputs and of weights apart leave less waiting", "[plan]
   const auto f = [](int m) { return operation{work::forward, m}; };
   const auto b = [](int m) { return operation{work::backward_of_inputs, m}; };
   const auto w = [](int m) { return operation{work::backward_of_weights, m}; };
-  const pipeline::listed_schedule s{
-      {2, 3},
-      {{f(0), f(1), b(0), f(2), w(0), b(1), w(1), b(2), w(2)}, {f(0), b(0), w(0), f(1), b(1), w(1), f(2), b(2), w(2)}}};
-  const pipeline::run r = pipeline::run_of(s);
+  const pipeline::run r = run_of({2, 3}, {{f(0), f(1), b(0), f(2), w(0), b(1), w(1), b(2), w(2)},
+                                          {f(0), b(0), w(0), f(1), b(1), w(1), f(2), b(2), w(2)}});
   CHECK(r.why.ok());
   CHECK(r.operations == 18);
-  CHECK(r.live == std::vector<int>{3, 1});
+  CHECK((r.live == std::initializer_list<int>{3, 1}));
   CHECK(r.bubble() < pipeline::run_of(schedule{order::one_f_one_b, {2, 3}}).bubble());
 }
 
 TEST_CASE("a schedule that deadlocks, repeats, leaves out or runs too early is refused", "[refusal]") {
   const auto f = [](int m) { return operation{work::forward, m}; };
   const auto b = [](int m) { return operation{work::backward, m}; };
-  const auto why = [](std::vector<std::vector<operation>> stages, int micro_batches) {
-    return pipeline::run_of(pipeline::listed_schedule{{2, micro_batches}, std::move(stages)}).why;
-  };
+  const auto why = [](const lists& stages, int micro_batches) { return run_of({2, micro_batches}, stages).why; };
   CHECK(why({{f(0), b(0)}, {f(0), b(0)}}, 1).ok());
   // The first stage waits for a gradient that the second gives only behind a forward that the first has not run.
   CHECK(same(why({{f(0), b(0), f(1), b(1)}, {f(0), f(1), b(0), b(1)}}, 2), refusal{code::pipeline_deadlock, 0, 1, 1}));

@@ -2,7 +2,7 @@
 
 #include <tessera/plan/refusals.hpp>
 
-#include <vector>
+#include <span>
 
 namespace tessera::pipeline {
 
@@ -101,10 +101,10 @@ struct schedule {
   }
 };
 
-/// A schedule of one's own: a list for each stage.
+/// A schedule of one's own: a list for each stage, which stay elsewhere.
 struct listed_schedule {
   extent of;
-  std::vector<std::vector<operation>> stages;
+  std::span<const std::span<const operation>> stages;
 
   constexpr refusal check() const {
     if (const refusal r = of.check(); !r.ok()) return r;

@@ -1,16 +1,18 @@
 #pragma once
 
+#include <tessera/meta/heap_array.hpp>
 #include <tessera/plan/schedule/schedule.hpp>
 
 namespace tessera::pipeline {
 
 /// What becomes of a schedule when each operation takes one step and begins as soon as it can.
 struct run {
-  refusal why;                   ///< whether all operations run, each once
-  int span = 0;                  ///< steps from the first operation to the last
-  std::vector<int> live;         ///< by stage: most forwards whose backward has not run, which is what a stage keeps
-  std::vector<int> first_steps;  ///< by stage: when it begins
-  index_t operations = 0;        ///< of all stages
+  refusal why;   ///< whether all operations run, each once
+  int span = 0;  ///< steps from the first operation to the last
+  tessera::engine::heap_array<int>
+      live;  ///< by stage: most forwards whose backward has not run, which is what a stage keeps
+  tessera::engine::heap_array<int> first_steps;  ///< by stage: when it begins
+  index_t operations = 0;                        ///< of all stages
 
   /// The share of a stage's time in which it waits, over all stages: 1 − operations / (stages · span).
   constexpr double bubble() const {
@@ -21,22 +23,14 @@ struct run {
 
 namespace engine {
 
-// Zeros. Some compilers have no constant vector of so many elements, but one that grows.
-constexpr std::vector<int> zeros(int count) {
-  std::vector<int> all;
-  all.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < count; ++i) all.push_back(0);
-  return all;
-}
-
 // When operations end, by what they do, the part of the network and the micro-batch; 0: not yet.
 class ends {
  public:
-  constexpr explicit ends(const extent& of) : of_(of), steps_(zeros(4 * of.stages * of.chunks * of.micro_batches)) {}
+  constexpr explicit ends(const extent& of) : of_(of), steps_(index_t{4} * of.stages * of.chunks * of.micro_batches) {}
   constexpr int parts() const { return of_.stages * of_.chunks; }
   constexpr int& at(work does, int part, int micro_batch) {
     const int kind = static_cast<int>(does);
-    return steps_[static_cast<std::size_t>((kind * parts() + part) * of_.micro_batches + micro_batch)];
+    return steps_[(kind * parts() + part) * of_.micro_batches + micro_batch];
   }
   /// When the gradient of a part's inputs is there.
   constexpr int returned(int part, int micro_batch) {
@@ -46,7 +40,7 @@ class ends {
 
  private:
   extent of_;
-  std::vector<int> steps_;
+  tessera::engine::heap_array<int> steps_;
 };
 
 // What an operation waits for: when that ends, or -1 where it has not run, and on which stage it is.
@@ -107,40 +101,38 @@ constexpr run run_of(const Schedule& s) {
   r.why = s.check();
   if (!r.why.ok()) return r;
   const extent& of = s.of;
-  const auto stages = static_cast<std::size_t>(of.stages);
   engine::ends ends(of);
-  std::vector<int> next = engine::zeros(of.stages), free = next, kept = next;
+  tessera::engine::heap_array<int> next(of.stages), free = next, kept = next;
   r.live = r.first_steps = next;
   bool training = false;
   for (bool moved = true; moved;) {
     moved = false;
-    for (std::size_t i = 0; i < stages; ++i) {
-      const int stage = static_cast<int>(i);
-      while (next[i] < engine::count_of(s, stage)) {
-        const operation x = s.at(stage, next[i]);
+    for (int stage = 0; stage < of.stages; ++stage) {
+      while (next[stage] < engine::count_of(s, stage)) {
+        const operation x = s.at(stage, next[stage]);
         if (!engine::may_follow(ends, of, stage, x)) {
-          r.why = refusal{code::pipeline_operation, stage, next[i]};
+          r.why = refusal{code::pipeline_operation, stage, next[stage]};
           return r;
         }
         const engine::awaited last = engine::awaited_by(ends, of, stage, x);
         if (last.end < 0) break;
-        const int begin = last.end > free[i] ? last.end : free[i];
-        if (next[i] == 0) r.first_steps[i] = begin;
-        free[i] = begin + 1;
-        ends.at(x.does, x.chunk * of.stages + stage, x.micro_batch) = free[i];
-        if (x.does == work::forward) ++kept[i];
-        if (kept[i] > r.live[i]) r.live[i] = kept[i];
-        if (x.does == work::backward || x.does == work::backward_of_weights) --kept[i];
+        const int begin = last.end > free[stage] ? last.end : free[stage];
+        if (next[stage] == 0) r.first_steps[stage] = begin;
+        free[stage] = begin + 1;
+        ends.at(x.does, x.chunk * of.stages + stage, x.micro_batch) = free[stage];
+        if (x.does == work::forward) ++kept[stage];
+        if (kept[stage] > r.live[stage]) r.live[stage] = kept[stage];
+        if (x.does == work::backward || x.does == work::backward_of_weights) --kept[stage];
         training = training || x.does != work::forward;
-        if (free[i] > r.span) r.span = free[i];
+        if (free[stage] > r.span) r.span = free[stage];
         ++r.operations;
-        ++next[i];
+        ++next[stage];
         moved = true;
       }
     }
   }
   for (int stage = 0; stage < of.stages; ++stage) {
-    const int done = next[static_cast<std::size_t>(stage)];
+    const int done = next[stage];
     if (done < engine::count_of(s, stage)) {
       r.why =
           refusal{code::pipeline_deadlock, stage, done, engine::awaited_by(ends, of, stage, s.at(stage, done)).stage};

@@ -1,17 +1,16 @@
 #pragma once
 
-#include <tessera/meta/integer.hpp>
+#include <tessera/meta/heap_array.hpp>
 #include <tessera/plan/refusals.hpp>
 
 #include <span>
-#include <vector>
 
 namespace tessera::pipeline {
 
 /// How much each of several has: the layers of each stage, or the samples of each micro-batch; or why it cannot be.
 struct shares {
   refusal why;
-  std::vector<index_t> sizes;
+  tessera::engine::heap_array<index_t> sizes;
 };
 
 /// As many layers for each stage as for the others, the first ones with one more where they do not come out even.
@@ -20,8 +19,8 @@ struct shares {
 constexpr shares by_count(index_t layers, int stages) {
   if (stages < 1) return {refusal{code::pipeline_empty, stages, 1, 1}, {}};
   if (layers < stages) return {refusal{code::more_stages_than_layers, layers, stages}, {}};
-  shares all;
-  for (int s = 0; s < stages; ++s) all.sizes.push_back(layers / stages + (s < layers % stages));
+  shares all{{}, tessera::engine::heap_array<index_t>(stages)};
+  for (int s = 0; s < stages; ++s) all.sizes[s] = layers / stages + (s < layers % stages);
   return all;
 }
 
@@ -38,20 +37,19 @@ constexpr shares by_weight(std::span<const index_t> weights, int stages) {
     return w == 0 ? 1 : w;
   };
   // Stages that no more than this goes into each, behind which a layer for each that follows is left.
-  const auto cut = [&](index_t most, std::vector<index_t>& sizes) {
-    sizes.clear();
+  const auto cut = [&](index_t most, tessera::engine::heap_array<index_t>& sizes) {
     index_t next = 0;
     for (int s = 0; s < stages; ++s) {
       index_t sum = 0, count = 0;
       for (; next < layers - (stages - 1 - s) && sum + weight(next) <= most; ++next, ++count) sum += weight(next);
       if (count == 0) return false;
-      sizes.push_back(count);
+      sizes[s] = count;
     }
     return next == layers;
   };
   index_t below = 0, enough = 0;
   for (index_t i = 0; i < layers; ++i) enough += weight(i);
-  shares all;
+  shares all{{}, tessera::engine::heap_array<index_t>(stages)};
   while (enough - below > 1) {
     const index_t middle = below + (enough - below) / 2;
     (cut(middle, all.sizes) ? enough : below) = middle;
@@ -61,14 +59,13 @@ constexpr shares by_weight(std::span<const index_t> weights, int stages) {
 }
 
 /// The weight of each stage, of layers shared out so.
-constexpr std::vector<index_t> weights_of(std::span<const index_t> weights, std::span<const index_t> sizes) {
-  std::vector<index_t> all;
+constexpr tessera::engine::heap_array<index_t> weights_of(std::span<const index_t> weights,
+                                                          std::span<const index_t> sizes) {
+  tessera::engine::heap_array<index_t> all(static_cast<index_t>(sizes.size()));
   std::size_t next = 0;
-  for (const index_t size : sizes) {
-    index_t sum = 0;
-    for (index_t i = 0; i < size && next < weights.size(); ++i, ++next) sum += weights[next] == 0 ? 1 : weights[next];
-    all.push_back(sum);
-  }
+  for (std::size_t s = 0; s < sizes.size(); ++s)
+    for (index_t i = 0; i < sizes[s] && next < weights.size(); ++i, ++next)
+      all[static_cast<index_t>(s)] += weights[next] == 0 ? 1 : weights[next];
   return all;
 }
 
