@@ -10,7 +10,9 @@ namespace tessera::testing {
 
 class counting_transport final : public engine::transport {
  public:
-  explicit counting_transport(std::shared_ptr<engine::transport> on) : on_(std::move(on)) { configure(on_->settings()); }
+  explicit counting_transport(std::shared_ptr<engine::transport> on) : on_(std::move(on)) {
+    configure(on_->settings());
+  }
 
   int begun = 0;
 

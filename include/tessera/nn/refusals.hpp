@@ -41,8 +41,7 @@ inline constexpr reason two_windows{"tessera.data_parallel.windows", "",
                                     "a window is open already; let it end before the next one"};
 inline constexpr reason weight_below_zero{"tessera.data_parallel.weight", "",
                                           "a weight is zero or more, as a number of samples is"};
-inline constexpr reason decay_out_of_range{"tessera.average.decay", "",
-                                           "a decay is a number from 0 to 1; correct it"};
+inline constexpr reason decay_out_of_range{"tessera.average.decay", "", "a decay is a number from 0 to 1; correct it"};
 inline constexpr reason averages_swapped_in{
     "tessera.average.swapped", "",
     "the averages stand in the network's place already; let what swapped_in() gave go first"};
@@ -63,8 +62,8 @@ inline constexpr reason unscaled_twice{
 inline constexpr reason half_unscaled{
     "tessera.scaler.half", "",
     "a gradient of float16 loses by unscaling what the scale kept; store the parameter in float, by weights_as"};
-inline constexpr reason other_numbers{
-    "tessera.training.state", "", "these are not the numbers that state() of this object gives; load those"};
+inline constexpr reason other_numbers{"tessera.training.state", "",
+                                      "these are not the numbers that state() of this object gives; load those"};
 inline constexpr reason parameter_not_shared{"tessera.network.part", "",
                                              "the network has nothing under this key that another could share; name "
                                              "the part's path as the keys of the state dict do, at(path)"};

@@ -79,10 +79,9 @@ std::string differs_from_alone(Network& net, const team_handle& team, const aver
   of.each_tensor([&](const std::string& key, tensor<dyn>& kept) {
     ++seen;
     const std::vector<at::Tensor>& all = values[key];
-    const at::Tensor expected = !is_parameter[key] ? all.back()
-                                : trained[key] || !options.only_trained
-                                    ? averaged_alone(all, decays)
-                                    : averaged_alone(all, {});
+    const at::Tensor expected = !is_parameter[key]                      ? all.back()
+                                : trained[key] || !options.only_trained ? averaged_alone(all, decays)
+                                                                        : averaged_alone(all, {});
     if (!same_bits(full_tensor(kept), expected)) wrong += key + " has other bits; ";
   });
   return seen == values.size() ? wrong : "some are missing";

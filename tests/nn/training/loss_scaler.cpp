@@ -1,7 +1,7 @@
 #include "tests/support/counting_transport.hpp"
 #include "tests/support/tensors.hpp"
 
-#include <tessera/nn/network/program.hpp>
+#include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/training/loss_scaler.hpp>
 
 #include <torch/nn/utils/clip_grad.h>
@@ -30,7 +30,7 @@ struct scaled_on {
   using rows = tensor<partition<grid, blocks<data>, whole>, shape<scaled_batch, dim<5>>, double>;
   using cut_columns = partition<grid, blocks<data>, blocks<model>>;
   /// Weights that all have, that model cuts, so that some workers have none of a small one, and of tiles.
-  using network = nn::sequential<rows, nn::linear<7>, nn::tanh, nn::linear<3, output_as<cut_columns>>,
+  using network = nn::sequential<rows, nn::linear<7>, nn::relu, nn::linear<3, output_as<cut_columns>>,
                                  nn::sharded_over<nn::linear<2>, data>>;
 };
 
@@ -129,7 +129,8 @@ TEST_CASE("a judgement is one exchange, however many parameters there are and wh
       x.dims[1].extent = 3;
       x.cut_by(0, 0);
       auto f = p.input({x, element::float64});
-      for (int i = 0; i < 4; ++i) f = f | nn::sharded({"data"}, nn::linear_layer{.out = 3}) | nn::linear_layer{.out = 3};
+      for (int i = 0; i < 4; ++i)
+        f = f | nn::sharded({"data"}, nn::linear_layer{.out = 3}) | nn::linear_layer{.out = 3};
       p.output(f);
       const nn::dynamic_network net{team, seed{5}, p};
       torch::optim::SGD optimizer(net.parameters(), 0.01);
@@ -219,7 +220,8 @@ TEST_CASE("between unscaling and a step gradients may be read and changed", "[gr
             for (const at::Tensor& p : net.parameters())
               expected.push_back(p.grad().defined() ? (p - p.grad()).detach() : p.detach().clone());
             well = well && scaler.step(optimizer, net).norm == found.norm;
-            for (std::size_t i = 0; i < expected.size(); ++i) well = well && same_bits(net.parameters()[i], expected[i]);
+            for (std::size_t i = 0; i < expected.size(); ++i)
+              well = well && same_bits(net.parameters()[i], expected[i]);
           }
           return well;
         }) == 4);
@@ -235,13 +237,19 @@ TEST_CASE("what cannot be scaled is refused on every worker, and changes nothing
     const auto refuses = [&](const std::string& code, const std::function<void()>& f) {
       if (const std::string is = told(f); is != code) wrong += fmt::format("{} instead of {}; ", is, code);
     };
-    for (const nn::loss_scaler_options& bad :
-         {nn::loss_scaler_options{.scale = 0.5}, {.scale = infinite}, {.scale = std::nan("")}, {.growth = 0.5},
-          {.growth = infinite}, {.backoff = 0}, {.backoff = 2}, {.interval = 0}})
+    for (const nn::loss_scaler_options& bad : {nn::loss_scaler_options{.scale = 0.5},
+                                               {.scale = infinite},
+                                               {.scale = std::nan("")},
+                                               {.growth = 0.5},
+                                               {.growth = infinite},
+                                               {.backoff = 0},
+                                               {.backoff = 2},
+                                               {.interval = 0}})
       refuses("tessera.scaler.options", [&] { loss_scaler{bad}; });
     refuses("tessera.scaler.loss", [&] { scaler.scaled(at::scalar_tensor(3, at::kLong)); });
     refuses("tessera.scaler.loss", [&] { scaler.scaled(at::Tensor()); });
-    const tensor<dyn> whole_number(t.state(), tessera::engine::one_number(on::grid::value), at::scalar_tensor(3, at::kLong));
+    const tensor<dyn> whole_number(t.state(), tessera::engine::one_number(on::grid::value),
+                                   at::scalar_tensor(3, at::kLong));
     refuses("tessera.scaler.loss", [&] { scaler.scaled(whole_number); });
     scaler.scaled(loss_of<on>(net, t, 1)).backward();
     refuses("tessera.gradient.clip", [&] { scaler.step(optimizer, net, {.most = -1}); });
@@ -256,7 +264,8 @@ TEST_CASE("what cannot be scaled is refused on every worker, and changes nothing
     scaler.scaled(loss_of<on>(net, t, 1)).backward();  // adds to what is there
     refuses("none", [&] { scaler.step(optimizer, net); });
     for (const nn::state_dict& numbers :
-         {nn::state_dict{}, {{"scale", at::scalar_tensor(2, at::kFloat)}},
+         {nn::state_dict{},
+          {{"scale", at::scalar_tensor(2, at::kFloat)}},
           {{"scale", at::scalar_tensor(0.5, at::kFloat)}, {"good_steps", at::scalar_tensor(2, at::kLong)}},
           {{"scale", at::scalar_tensor(2, at::kFloat)}, {"good_steps", at::scalar_tensor(-2, at::kLong)}},
           {{"scale", at::scalar_tensor(2, at::kFloat)}, {"steps", at::scalar_tensor(2, at::kLong)}}})

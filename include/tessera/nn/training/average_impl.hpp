@@ -1,9 +1,9 @@
 #pragma once
 
+#include <tessera/nn/parameter/refusing_gradient.hpp>
 #include <tessera/nn/refusals.hpp>
 #include <tessera/nn/training/average.hpp>
 #include <tessera/nn/training/small_state.hpp>
-#include <tessera/nn/parameter/refusing_gradient.hpp>
 #include <tessera/tensor/change/change.hpp>
 
 #include <ATen/OpMathType.h>
@@ -72,13 +72,12 @@ TESSERA_INLINE void average::update(call_site at) {
   const double decay = my.options.warms_up ? std::min(my.options.decay, (1 + n) / (10 + n)) : my.options.decay;
   for (engine::averaged_tensor& one : my.all) {
     if (one.of && my.options.only_trained && !one.stored.local().requires_grad()) continue;
-    const at::Tensor mine = engine::change_layout(one.stored.team(), one.stored.where(), one.kept.where(),
-                                                  one.stored.local().detach());
+    const at::Tensor mine =
+        engine::change_layout(one.stored.team(), one.stored.where(), one.kept.where(), one.stored.local().detach());
     const at::Tensor& kept = one.kept.local();
     if (!one.of) kept.copy_(mine);
     // Two roundings, wherever an element lies: a sum with a factor is one in some loops of LibTorch and two in others.
-    else
-      kept.mul_(decay).add_(mine.to(kept.scalar_type()).mul(1 - decay));
+    else kept.mul_(decay).add_(mine.to(kept.scalar_type()).mul(1 - decay));
   }
   ++my.updates;
 }

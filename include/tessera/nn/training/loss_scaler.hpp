@@ -63,8 +63,7 @@ class loss_scaler {
   /// Unscales, steps if all gradients are finite, and moves the scale. The optimizer is anything with step(), or a
   /// function that steps several.
   template <class Optimizer, class Network>
-  judgement step(Optimizer&& optimizer, const Network& net, const clipping& to = {},
-                 call_site at = call_site::here()) {
+  judgement step(Optimizer&& optimizer, const Network& net, const clipping& to = {}, call_site at = call_site::here()) {
     if (!unscaled_ || to.most < std::numeric_limits<double>::infinity()) unscale(net, to, at);
     const judgement judged = *unscaled_;
     if (judged.finite) {

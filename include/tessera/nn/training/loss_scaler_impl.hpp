@@ -45,8 +45,7 @@ TESSERA_INLINE tensor<dyn> loss_scaler::scaled(const tensor<dyn>& loss) const {
 }
 
 TESSERA_INLINE judgement loss_scaler::unscale(const team_handle& team,
-                                              const tessera::detail::keyed_parameters& parameters,
-                                              const clipping& to) {
+                                              const tessera::detail::keyed_parameters& parameters, const clipping& to) {
   tessera::detail::clipped_by(0, to.most);  // refused before workers meet
   if (unscaled_ || are_seen(parameters)) throw error(refusal{code::unscaled_twice}, team->label());
   for (const auto& [key, p] : parameters)
@@ -54,22 +53,21 @@ TESSERA_INLINE judgement loss_scaler::unscale(const team_handle& team,
       throw error(refusal{code::half_unscaled}, key);
   judgement now = tessera::detail::judged(team, parameters, to.order, {scale_, to.most});
   now.norm /= scale_;
-  if (now.finite)
-    tessera::detail::scale_gradients(parameters, tessera::detail::clipped_by(now.norm, to.most) / scale_);
+  if (now.finite) tessera::detail::scale_gradients(parameters, tessera::detail::clipped_by(now.norm, to.most) / scale_);
   unscaled_ = now;
   return now;
 }
 
-TESSERA_INLINE void loss_scaler::stepped(const team_handle& team,
-                                         const tessera::detail::keyed_parameters& parameters) {
+TESSERA_INLINE void loss_scaler::stepped(const team_handle& team, const tessera::detail::keyed_parameters& parameters) {
   const judgement now = *std::exchange(unscaled_, std::nullopt);
   stepped_.clear();
   for (const auto& [key, p] : parameters)
     if (const at::Tensor& g = p->stored().local().grad(); g.defined())
-      stepped_.push_back({c10::weak_intrusive_ptr<at::TensorImpl>(g.getIntrusivePtr()),
-                          static_cast<std::uint32_t>(g._version())});
+      stepped_.push_back(
+          {c10::weak_intrusive_ptr<at::TensorImpl>(g.getIntrusivePtr()), static_cast<std::uint32_t>(g._version())});
   if (!team->inside()) return;
-  at::Tensor scale = at::full({}, scale_, at::kFloat), good = at::full({}, std::min(good_steps_, options_.interval - 1), at::kInt);
+  at::Tensor scale = at::full({}, scale_, at::kFloat),
+             good = at::full({}, std::min(good_steps_, options_.interval - 1), at::kInt);
   at::_amp_update_scale_(scale, good, at::full({}, now.finite ? 0.0 : 1.0, at::kFloat), options_.growth,
                          options_.backoff, options_.interval);
   scale_ = std::max(1.0, scale.item<double>());
