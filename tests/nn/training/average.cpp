@@ -30,6 +30,37 @@ struct averaged_on {
                                  nn::sharded_over<nn::linear<3>, data>>;
 };
 
+/// Layers over other meshes than the network's, which some of its workers are outside of; weights that are parts of one
+/// serial tensor.
+struct averaged_elsewhere {
+  struct deep : axis<2> {};
+  struct flat : axis<3> {};
+  struct around : axis<6> {};
+  using grid = mesh<deep, flat>;
+  using ring = mesh<around>;
+  using rows = tensor<partition<grid, blocks<deep>, blocks<flat>>, shape<averaged_batch, dim<5>>, double>;
+  using network =
+      nn::sequential<rows, nn::linear<7>, nn::relu, nn::linear<6, output_as<partition<ring, whole, blocks<around>>>>,
+                     nn::relu, nn::linear<4, output_as<partition<fixed<grid, deep, 1>, whole, blocks<flat>>>>>;
+};
+struct averaged_heads {
+  struct up : axis<2> {};
+  struct across : axis<2> {};
+  using grid = mesh<up, across>;
+  using stream = partition<grid, blocks<up>, whole, whole, invariant<across>>;
+  using input = tensor<stream, shape<averaged_batch, dim<5>, dim<6>>, double>;
+  struct model {
+    constexpr auto operator()(auto x) const {
+      const auto [q, k, v] = x | nn::heads<4, 2, 2, cut_out<across>>{};
+      return nn::attention<causal>{}(q, k, v) | nn::linear<6, cut_in<across>, output_as<stream>>{};
+    }
+  };
+};
+using averaged_attention = nn::network<averaged_heads::model, averaged_heads::input>;
+
+/// The whole tensor, where this worker may ask for it.
+at::Tensor whole_of(const tensor<dyn>& x) { return x.team()->inside() ? full_tensor(detach(x)) : at::Tensor(); }
+
 /// Weights of a step, which depend on their path alone.
 void give_values(const nn::engine::state_tensor& of, int step) {
   const at::Tensor& there = of.stored().local();
@@ -54,7 +85,7 @@ std::string differs_from_alone(Network& net, const team_handle& team, const aver
   const auto at_step = [&](int k) {
     const auto give = [&](const nn::engine::state_tensor& one) {
       give_values(one, k);
-      values[one.path()].push_back(full_tensor(detach(one.stored())));
+      values[one.path()].push_back(whole_of(one.stored()));
     };
     net.each_parameter(give);
     net.each_buffer(give);
@@ -79,12 +110,24 @@ std::string differs_from_alone(Network& net, const team_handle& team, const aver
   of.each_tensor([&](const std::string& key, tensor<dyn>& kept) {
     ++seen;
     const std::vector<at::Tensor>& all = values[key];
+    const at::Tensor there = whole_of(kept);
+    if (!there.defined()) return;
     const at::Tensor expected = !is_parameter[key]                      ? all.back()
                                 : trained[key] || !options.only_trained ? averaged_alone(all, decays)
                                                                         : averaged_alone(all, {});
-    if (!same_bits(full_tensor(kept), expected)) wrong += key + " has other bits; ";
+    if (!same_bits(there, expected)) wrong += key + " has other bits; ";
   });
-  return seen == values.size() ? wrong : "some are missing";
+  if (seen != values.size()) wrong += "some are missing; ";
+  of.each_tensor([&](const std::string& key, tensor<dyn>& kept) { values[key].push_back(whole_of(kept)); });
+  const auto in = of.swapped_in();
+  const auto stands = [&](const nn::engine::state_tensor& one) {
+    const at::Tensor there = whole_of(one.stored());
+    if (there.defined() && !same_bits(there, values[one.path()].back().to(there.scalar_type())))
+      wrong += one.path() + " is another one; ";
+  };
+  net.each_parameter(stands);
+  net.each_buffer(stands);
+  return wrong;
 }
 
 template <int D, int M>
@@ -111,6 +154,22 @@ TEST_CASE("an average has the bits of one worker's on every mesh, and an update 
   judge_averages<2, 2>();
   judge_averages<3, 2>();
   judge_averages<5, 1>();  // some of them hold nothing of a small weight
+}
+
+TEST_CASE("averages of layers on other meshes, and of parts of a serial tensor, are one worker's", "[law]") {
+  const auto well = [](const auto& run) {
+    INFO(run.errors());
+    REQUIRE(run.well());
+    for (const auto& r : run.results) CHECK(*r == "");
+  };
+  well(in_team<averaged_elsewhere::grid>([](auto& t) {
+    averaged_elsewhere::network net{t, seed{5}};
+    return differs_from_alone(net, t.state(), {.decay = 0.7});
+  }));
+  well(in_team<averaged_heads::grid>([](auto& t) {
+    averaged_attention net{t, seed{5}};
+    return differs_from_alone(net, t.state(), {.decay = 0.7});
+  }));
 }
 
 TEST_CASE("averages of half types are kept in float, where small steps are not rounded away", "[law]") {

@@ -65,6 +65,8 @@ class average {
   template <class Network>
   explicit average(const Network& net, const average_options& options = {}, call_site at = call_site::here())
       : average(tessera::detail::team_of(net), engine::averaged_tensors(net), options, at) {}
+  average(const average&) = delete;
+  average& operator=(const average&) = delete;
 
   /// Behind each step of the optimizer. Moves nothing.
   void update(call_site at = call_site::here());
