@@ -13,7 +13,7 @@
 
 namespace tessera::nn {
 
-namespace detail {
+namespace engine {
 
 /// How a tensor lies when workers share what each of them has a copy of.
 inline layout shared_out(layout x) {
@@ -23,10 +23,6 @@ inline layout shared_out(layout x) {
   }
   return x;
 }
-
-}  // namespace detail
-
-namespace engine {
 
 TESSERA_INLINE averaged_tensor::averaged_tensor(const state_tensor& t)
     : key(t.serial() == serial_view{} ? t.key() : t.path()), stored(t.stored()) {}
@@ -56,7 +52,7 @@ TESSERA_INLINE average::average(const team_handle& team, std::vector<engine::ave
   const at::NoGradGuard no_graph;
   for (engine::averaged_tensor& one : kept_->all) {
     const team_handle& its = one.stored.team();
-    const engine::shared_layout_handle tiles = its->intern(detail::shared_out(one.stored.layout()));
+    const engine::shared_layout_handle tiles = its->intern(engine::shared_out(one.stored.layout()));
     const at::Tensor mine = engine::change_layout(its, one.stored.where(), tiles, one.stored.local().detach());
     const at::ScalarType wide = one.of ? at::toOpMathType(mine.scalar_type()) : mine.scalar_type();
     one.kept = tessera::detail::tensor_of(its, tiles, mine.to(wide, /*non_blocking=*/false, /*copy=*/true));

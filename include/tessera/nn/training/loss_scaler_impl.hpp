@@ -11,7 +11,7 @@
 
 namespace tessera::nn {
 
-namespace detail {
+namespace engine {
 
 /// LibTorch keeps a scale as a float.
 inline bool is_scale(double s) { return s >= 1 && s <= static_cast<double>(std::numeric_limits<float>::max()); }
@@ -19,14 +19,14 @@ inline bool is_scale(double s) { return s >= 1 && s <= static_cast<double>(std::
 /// Has a gradient that unscaling rounds to zero where the scale kept it.
 inline bool loses_by_unscaling(const parameter& p) { return p.stored().type() == element::float16; }
 
-}  // namespace detail
+}  // namespace engine
 
 TESSERA_INLINE loss_scaler::loss_scaler(const loss_scaler_options& options)
     : options_(options), scale_(static_cast<float>(options.scale)) {
   const bool grows = options.growth >= 1 && std::isfinite(options.growth);
   const bool backs_off = options.backoff > 0 && options.backoff <= 1;
   const bool counts = options.interval >= 1 && options.interval <= std::numeric_limits<int>::max();
-  if (!detail::is_scale(options.scale) || !grows || !backs_off || !counts)
+  if (!engine::is_scale(options.scale) || !grows || !backs_off || !counts)
     throw error(refusal{code::scaling_out_of_range},
                 fmt::format("scale {}, growth {}, backoff {}, interval {}", options.scale, options.growth,
                             options.backoff, options.interval));
@@ -49,7 +49,7 @@ TESSERA_INLINE judgement loss_scaler::unscale(const team_handle& team,
   tessera::detail::clipped_by(0, to.most);  // refused before workers meet
   if (unscaled_ || are_seen(parameters)) throw error(refusal{code::unscaled_twice}, team->label());
   for (const auto& [key, p] : parameters)
-    if (detail::loses_by_unscaling(*p) && p->stored().local().requires_grad())
+    if (engine::loses_by_unscaling(*p) && p->stored().local().requires_grad())
       throw error(refusal{code::half_unscaled}, key);
   judgement now = tessera::detail::judged(team, parameters, to.order, {scale_, to.most});
   now.norm /= scale_;
@@ -96,7 +96,7 @@ TESSERA_INLINE void loss_scaler::load_state(const state_dict& numbers) {
   const engine::small_state given(numbers, {{"scale", at::kFloat}, {"good_steps", at::kLong}});
   const double scale = given.at<double>("scale");
   const index_t good = given.at<index_t>("good_steps");
-  if (!detail::is_scale(scale) || good < 0 || good > std::numeric_limits<int>::max())
+  if (!engine::is_scale(scale) || good < 0 || good > std::numeric_limits<int>::max())
     given.refuse(fmt::format("scale {} after {} good steps", scale, good));
   scale_ = scale;
   good_steps_ = good;
