@@ -107,7 +107,7 @@ template <class... Told> struct unscaled_twice {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.scaler.twice] these gradients were unscaled already; call backward of a scaled loss before each step, and clip either in unscale or in the step"); } };
+                  "[tessera.scaler.twice] these gradients were unscaled already; step once behind each backward of a scaled loss, before the next one, and clip either in unscale or in the step"); } };
 template <class... Told> struct half_unscaled {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {

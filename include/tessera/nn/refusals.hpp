@@ -57,8 +57,8 @@ inline constexpr reason loss_without_fractions{
     "tessera.scaler.loss", "", "a loss that is scaled has a gradient; make it one of real numbers with fractions"};
 inline constexpr reason unscaled_twice{
     "tessera.scaler.twice", "",
-    "these gradients were unscaled already; call backward of a scaled loss before each step, and clip either in "
-    "unscale or in the step"};
+    "these gradients were unscaled already; step once behind each backward of a scaled loss, before the next one, and "
+    "clip either in unscale or in the step"};
 inline constexpr reason half_unscaled{
     "tessera.scaler.half", "",
     "a gradient of float16 loses by unscaling what the scale kept; store the parameter in float, by weights_as"};

@@ -261,6 +261,60 @@ TEST_CASE("averages stand in the network's place, and its weights come back to t
   for (const auto& r : run.results) CHECK(*r == "");
 }
 
+TEST_CASE("training goes on to the bit whenever averages were swapped in, which compute as weights assigned by hand",
+          "[law]") {
+  using on = averaged_on<3, 2>;
+  const auto run = in_team<on::grid>([](auto& t) -> std::string {
+    on::network net{t, seed{5}}, beside{t, seed{5}}, assigned{t, seed{1}};
+    torch::optim::Adam optimizer(net.parameters(), 0.05), plain(beside.parameters(), 0.05);
+    average of(net, {.decay = 0.5});
+    const auto x = distribute<on::rows>(t, global_of({7, 5}, numbers{3}));
+    const auto step = [&](auto& by, const auto& which) {
+      by.zero_grad();
+      const auto y = which(x);
+      sum(y * y).backward();
+      by.step();
+    };
+    std::string wrong;
+    for (int k = 0; k < 4; ++k) {
+      step(optimizer, net);
+      step(plain, beside);
+      of.update();
+      const auto in = of.swapped_in();
+      nn::assign(assigned, nn::state_of(net));
+      net.eval();
+      assigned.eval();
+      if (!same_bits(net(x).local(), assigned(x).local())) wrong += "computes otherwise; ";
+      net.train();
+      assigned.train();
+    }
+    const nn::state_dict learned = nn::state_of(beside);
+    for (const auto& [key, there] : nn::state_of(net))
+      if (!same_bits(there, learned.at(key))) wrong += key + " learned otherwise; ";
+    return wrong;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == "");
+}
+
+TEST_CASE("averages are not swapped in while gradients wait to be reduced, and nothing changes", "[refusal]") {
+  using on = averaged_on<2, 1>;
+  CHECK(satisfied<on::grid>([](auto& t) {
+          nn::sequential<on::rows, nn::linear<3>, nn::sharded_over<nn::linear<7>, on::data, gathered<gathering::held>>>
+              net{t, seed{5}};
+          average of(net, {.decay = 0.5});
+          const auto y = net(distribute<on::rows>(t, global_of({6, 5}, numbers{3})));
+          sum(y * y).backward();
+          const nn::state_dict before = nn::state_of(net);
+          bool well = told([&] { const auto in = of.swapped_in(); }) == "tessera.gradient.unreduced";
+          for (const auto& [key, there] : nn::state_of(net)) well = well && same_bits(there, before.at(key));
+          nn::reduce_gradients(net);
+          return well && told([&] { const auto in = of.swapped_in(); }) == "none" &&
+                 told([&] { of.update(); }) == "none";
+        }) == 2);
+}
+
 TEST_CASE("who trains while averages stand in the network's place is told, and the weights come back", "[refusal]") {
   using on = averaged_on<2, 1>;
   for (const bool zeroes : {false, true}) {

@@ -256,7 +256,9 @@ TEST_CASE("what cannot be scaled is refused on every worker, and changes nothing
     refuses("tessera.gradient.clip", [&] { scaler.step(optimizer, net, {.order = 0}); });
     refuses("none", [&] { scaler.unscale(net); });
     refuses("tessera.scaler.twice", [&] { scaler.unscale(net); });
+    refuses("tessera.scaler.twice", [&] { scaler.scaled(loss_of<on>(net, t, 1)); });
     refuses("tessera.scaler.twice", [&] { scaler.step(optimizer, net, {.most = 1}); });
+    refuses("tessera.scaler.twice", [&] { scaler.step(optimizer, net, {.order = infinite}); });
     refuses("none", [&] { scaler.step(optimizer, net); });
     const at::Tensor before = net.parameters()[0].detach().clone();
     refuses("tessera.scaler.twice", [&] { scaler.step(optimizer, net); });

@@ -22,6 +22,8 @@ struct loss_scaler_options {
 struct clipping {
   double most = std::numeric_limits<double>::infinity();
   double order = 2;
+
+  friend bool operator==(const clipping&, const clipping&) = default;
 };
 
 /// Multiplies a loss, so that small gradients of half types are not rounded to zero, and divides the gradients before
@@ -52,7 +54,7 @@ class loss_scaler {
 
   /// Judges the gradients, divides them by the scale, and clips them, where they are finite; else they stay. What it
   /// gives is of the gradients without the scale, before clipping. `step` asks for it by itself: this is for who reads
-  /// or changes gradients between.
+  /// or changes gradients between. A step follows, before another loss is scaled.
   template <class Network>
   judgement unscale(const Network& net, const clipping& to = {}, call_site at = call_site::here()) {
     const team_handle team = tessera::detail::team_of(net);
@@ -64,7 +66,7 @@ class loss_scaler {
   /// function that steps several.
   template <class Optimizer, class Network>
   judgement step(Optimizer&& optimizer, const Network& net, const clipping& to = {}, call_site at = call_site::here()) {
-    if (!unscaled_ || to.most < std::numeric_limits<double>::infinity()) unscale(net, to, at);
+    if (!unscaled_ || to != clipping{}) unscale(net, to, at);
     const judgement judged = *unscaled_;
     if (judged.finite) {
       if constexpr (requires { optimizer.step(); }) optimizer.step();
@@ -86,6 +88,7 @@ class loss_scaler {
     std::uint32_t version;
   };
 
+  void check_loss(const at::Tensor& loss) const;
   judgement unscale(const team_handle& team, const tessera::detail::keyed_parameters& parameters, const clipping& to);
   void stepped(const team_handle& team, const tessera::detail::keyed_parameters& parameters);
   // Whether gradients are those that were stepped last.

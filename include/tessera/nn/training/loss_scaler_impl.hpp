@@ -32,15 +32,19 @@ TESSERA_INLINE loss_scaler::loss_scaler(const loss_scaler_options& options)
                             options.backoff, options.interval));
 }
 
-TESSERA_INLINE at::Tensor loss_scaler::scaled(const at::Tensor& loss) const {
+TESSERA_INLINE void loss_scaler::check_loss(const at::Tensor& loss) const {
+  if (unscaled_) throw error(refusal{code::unscaled_twice}, "a step is due");
   if (!loss.defined() || !at::isFloatingType(loss.scalar_type()))
     throw error(refusal{code::loss_without_fractions}, tessera::detail::described_tensor(loss));
+}
+
+TESSERA_INLINE at::Tensor loss_scaler::scaled(const at::Tensor& loss) const {
+  check_loss(loss);
   return loss * scale_;
 }
 
 TESSERA_INLINE tensor<dyn> loss_scaler::scaled(const tensor<dyn>& loss) const {
-  if (!at::isFloatingType(loss.local().scalar_type()))
-    throw error(refusal{code::loss_without_fractions}, tessera::detail::described_tensor(loss.local()));
+  check_loss(loss.local());
   return loss * scale_;
 }
 
