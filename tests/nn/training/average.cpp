@@ -10,7 +10,10 @@
 
 // Averages of weights that workers share as tiles: those of one worker, to the bit, and the network's own come back.
 
-namespace tessera::testing {
+namespace tessera::testing::averages {
+
+using namespace engine;
+
 namespace {
 
 using nn::average;
@@ -381,4 +384,4 @@ TEST_CASE("an average saves how often it was updated, and refuses other numbers"
         }) == 2);
 }
 
-}  // namespace tessera::testing
+}  // namespace tessera::testing::averages

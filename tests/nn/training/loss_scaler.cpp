@@ -4,7 +4,6 @@
 #include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/training/loss_scaler.hpp>
 
-#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
@@ -12,7 +11,10 @@
 
 // Loss scales: all workers step or none, after one exchange, and what is learned is what one learns without a scale.
 
-namespace tessera::testing {
+namespace tessera::testing::scaling {
+
+using namespace engine;
+
 namespace {
 
 using nn::judgement;
@@ -314,4 +316,4 @@ TEST_CASE("a gradient of float16 is not unscaled, those of float masters are", "
   CHECK(told_by(element::bfloat16, element::bfloat16) == "none");
 }
 
-}  // namespace tessera::testing
+}  // namespace tessera::testing::scaling
