@@ -1,6 +1,7 @@
+#include "parameter_set.hpp"
 #include "subjects.hpp"
 
-#include <tessera/tensor/functions.hpp>
+#include <tessera/nn/training/average.hpp>
 
 namespace conformance::training {
 namespace {
@@ -14,11 +15,9 @@ struct averaged {
   std::uint64_t updates = 0;
   double decay = 0.9999;
   bool gathered = false;
-
-  bool follows(const std::string& name) const { return !only_trainable || frozen.count(name) == 0; }
 };
 
-/// The axes whose workers share an average: those named, or all of the world.
+/// The axes whose workers share an average, as the case says; ours are shared over all.
 std::vector<int> sharing(const mesh_value& m, const std::optional<std::vector<std::string>>& over) {
   std::vector<int> axes;
   for (int a = 0; !over && a < m.axes.count; ++a) axes.push_back(a);
@@ -31,8 +30,8 @@ std::vector<int> sharing(const mesh_value& m, const std::optional<std::vector<st
 
 }  // namespace
 
-/// Moving averages that workers share as tiles, each worker taking its part of what all have; they are gathered at the
-/// end.
+/// Moving averages by `nn::average`, whose tiles are gathered at the end: everywhere, or to one of the workers that
+/// share them.
 task ema(reading& c) {
   averaged of;
   for (const auto& [name, said] : c.entries("parameters")) of.parameters.emplace(name, said);
@@ -58,29 +57,34 @@ task ema(reading& c) {
     for (const auto& [name, r] : of.parameters) lying[name] = w.lying(name, r.shape());
     for (const auto& [name, r] : of.buffers) lying[name] = w.lying(name, r.shape());
     return [=](attempt& a) {
-      for (const auto& [name, everywhere] : lying) {
-        layout tiles = everywhere;
-        layout one = everywhere;
-        for (int axis : axes) {
-          tessera::detail::spread(tiles, axis);
-          one.set_placement(axis, held_on(0));
-        }
-        if (const auto buffer = of.buffers.find(name); buffer != of.buffers.end()) {
-          const tensor<dyn> last = to(tiles, a.given(buffer->second.raised(of.updates), everywhere));
-          a.compare("the buffer " + name, to(everywhere, last),
-                    copied.count(name) == 0 ? std::nullopt : std::optional(copied.at(name)));
-          continue;
-        }
-        const recipe& p = of.parameters.at(name);
-        tensor<dyn> average = to(tiles, a.given(p, everywhere));
-        for (std::uint64_t k = 1; k <= of.updates && of.follows(name); ++k) {
-          const tensor<dyn> now = to(tiles, a.given(p.raised(k), everywhere));
-          average = average * of.decay + now * (1 - of.decay);
-        }
-        const auto wanted = expected.find(name);
-        a.compare("the average of " + name, to(of.gathered ? one : everywhere, average),
-                  wanted == expected.end() ? std::nullopt : std::optional(wanted->second));
+      parameter_set net(a.team);
+      for (const auto& [name, r] : of.parameters)
+        net.add(name, lying.at(name), a.element).stored().local().set_requires_grad(of.frozen.count(name) == 0);
+      for (const auto& [name, r] : of.buffers) net.add_buffer(name, lying.at(name), a.element);
+      const auto take = [&](const nn::engine::state_tensor& one, const recipe& r) {
+        const at::NoGradGuard no_graph;
+        one.stored().local().copy_(a.given(r, one.stored().layout()).local());
+      };
+      const auto take_all = [&](std::uint64_t k) {
+        net.each_parameter([&](const nn::parameter& p) { take(p, of.parameters.at(p.path()).raised(k)); });
+        net.each_buffer([&](const nn::buffer& b) { take(b, of.buffers.at(b.path()).raised(k)); });
+      };
+      take_all(0);
+      nn::average average(net, {.decay = of.decay, .only_trained = of.only_trainable});
+      for (std::uint64_t k = 1; k <= of.updates; ++k) {
+        take_all(k);
+        average.update();
       }
+      average.each_tensor([&](const std::string& name, tensor<dyn>& kept) {
+        const bool is_buffer = of.buffers.count(name) != 0;
+        layout there = lying.at(name);
+        for (const int axis : axes)
+          if (of.gathered && !is_buffer) there.set_placement(axis, held_on(0));
+        const auto& expected_of = is_buffer ? copied : expected;
+        const auto wanted = expected_of.find(name);
+        a.compare((is_buffer ? "the buffer " : "the average of ") + name, to(there, kept),
+                  wanted == expected_of.end() ? std::nullopt : std::optional(wanted->second));
+      });
     };
   });
 }

@@ -1,6 +1,10 @@
+#include "optimizers.hpp"
+#include "parameter_set.hpp"
 #include "subjects.hpp"
 
-#include <ATen/ops/_amp_update_scale.h>
+#include <tessera/nn/training/loss_scaler.hpp>
+
+#include <cmath>
 
 namespace conformance::training {
 namespace {
@@ -14,23 +18,21 @@ struct scaling {
   index_t good_so_far;
 };
 
-/// Whether any worker saw an infinity.
-bool any_worker(const attempt& a, bool mine) {
-  layout terms = whole(a.team->mesh(), {});
-  layout all = terms;
-  for (int axis = 0; axis < terms.placements.count; ++axis) {
-    terms.placements[axis] = {placement::partial};
-    terms.placements[axis].with = combine::any;
-    all.placements[axis] = {placement::invariant};
-  }
-  const at::Tensor flag = at::full({}, mine, at::kBool).to(device_of(*a.team));
-  return to(all, tensor<dyn>(a.team, terms, flag)).local().item<bool>();
+/// A number for each worker of a mesh, on that worker.
+layout number_a_worker(const mesh_value& m) {
+  layout x;
+  x.mesh = m;
+  x.placements.resize(m.axes.count);
+  x.dims.resize(1);
+  x.dims[0].extent = m.size();
+  for (int a = 0; a < m.axes.count; ++a) x.cut_by(0, a);
+  return x;
 }
 
 }  // namespace
 
-/// Loss scaling: what workers saw is reduced by the library, and LibTorch's own rule moves the scale, which must be the
-/// same on every one.
+/// Loss scaling by `nn::loss_scaler`. What a worker sees lies in the gradient of a parameter of which each worker has a
+/// number; its optimizer leaves that as it is.
 task scaler(reading& c) {
   const auto overflow = c.given().at("overflow").get<std::vector<std::vector<bool>>>();
   const recipe parameter = c.tensor("parameter");
@@ -49,17 +51,27 @@ task scaler(reading& c) {
       if (static_cast<int>(step.size()) != w.mesh().size()) throw unbuilt("flags of other workers");
     const layout lies = w.lying("parameter", parameter.shape());
     return [=](attempt& a) {
-      const tensor<dyn> p = a.given(parameter, lies);
-      at::Tensor scale = at::full({}, begins.scale, at::kFloat);
-      at::Tensor good = at::full({}, begins.good_so_far, at::kInt);
+      parameter_set net(a.team);
+      const tensor<dyn>& p = net.add("parameter", lies, a.element).stored();
+      p.local().detach().copy_(a.given(parameter, lies).local());
+      const layout mine = number_a_worker(a.team->mesh());
+      const tensor<dyn>& seen = net.add("seen", mine, a.element).stored();
+      const auto optimizer = optimizer_of("sgd", {{"lr", lr}}, {p.local()});
+      nn::loss_scaler scaler(
+          {.scale = begins.scale, .growth = begins.growth, .backoff = begins.backoff, .interval = begins.interval});
+      nn::state_dict so_far = scaler.state();
+      so_far.at("good_steps").fill_(begins.good_so_far);
+      scaler.load_state(so_far);
       for (std::size_t k = 0; k < overflow.size(); ++k) {
-        const bool found = any_worker(a, overflow[k][static_cast<std::size_t>(a.team->mesh().number(a.team->at()))]);
-        if (found != skipped.at(k).get<bool>()) a.fail(fmt::format("step {} is {}", k, found ? "skipped" : "taken"));
-        if (!found) p.local().sub_(a.given(gradient.raised(k), lies).local(), lr);
-        at::_amp_update_scale_(scale, good, at::full({}, found ? 1.0 : 0.0, at::kFloat), begins.growth, begins.backoff,
-                               begins.interval);
-        a.compare_whole(fmt::format("the scale after step {}", k), scale, numbers(scales.at(k)));
-        a.compare(fmt::format("the parameter after step {}", k), p, numbers(parameters.at(k)));
+        const bool overflows = overflow[k][static_cast<std::size_t>(a.team->mesh().number(a.team->at()))];
+        p.local().mutable_grad() = scaler.scaled(a.given(gradient.raised(k), lies).local());
+        seen.local().mutable_grad() = at::full_like(seen.local(), overflows ? HUGE_VAL : 0.0).detach();
+        const nn::judgement found = scaler.step(*optimizer, net);
+        if (found.finite == skipped.at(k).get<bool>())
+          a.fail(fmt::format("step {} is {}", k, found.finite ? "taken" : "skipped"));
+        a.compare_whole(fmt::format("the scale after step {}", k), at::scalar_tensor(scaler.scale(), at::kDouble),
+                        numbers(scales.at(k)));
+        a.compare(fmt::format("the parameter after step {}", k), detach(p), numbers(parameters.at(k)));
       }
     };
   });

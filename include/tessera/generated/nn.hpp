@@ -78,6 +78,46 @@ template <class... Told> struct weight_below_zero {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.data_parallel.weight] a weight is zero or more, as a number of samples is"); } };
+template <class... Told> struct decay_out_of_range {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.average.decay] a decay is a number from 0 to 1; correct it"); } };
+template <class... Told> struct averages_swapped_in {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.average.swapped] the averages stand in the network's place already; let what swapped_in() gave go first"); } };
+template <class... Told> struct average_trained {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.average.stepped] the network was trained while its averages stood in its place, and that is lost; let what swapped_in() gave go before a backward, a step or zero_grad()"); } };
+template <class... Told> struct scaling_out_of_range {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.scaler.options] a loss scale is a finite number from 1 on, growth from 1 on, backoff above 0 and at most 1, the interval a number of steps; correct them"); } };
+template <class... Told> struct loss_without_fractions {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.scaler.loss] a loss that is scaled has a gradient; make it one of real numbers with fractions"); } };
+template <class... Told> struct unscaled_twice {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.scaler.twice] these gradients were unscaled already; step once behind each backward of a scaled loss, before the next one, and clip either in unscale or in the step"); } };
+template <class... Told> struct half_unscaled {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.scaler.half] a gradient of float16 loses by unscaling what the scale kept; store the parameter in float, by weights_as"); } };
+template <class... Told> struct other_numbers {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.training.state] these are not the numbers that state() of this object gives; load those"); } };
 template <class... Told> struct parameter_not_shared {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -220,6 +260,14 @@ template <> struct verdict_for<&code::stepped_inside_window> { template <class W
 template <> struct verdict_for<&code::parameters_changed> { template <class Why> using type = verdicts::parameters_changed<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
 template <> struct verdict_for<&code::two_windows> { template <class Why> using type = verdicts::two_windows<>; };
 template <> struct verdict_for<&code::weight_below_zero> { template <class Why> using type = verdicts::weight_below_zero<>; };
+template <> struct verdict_for<&code::decay_out_of_range> { template <class Why> using type = verdicts::decay_out_of_range<>; };
+template <> struct verdict_for<&code::averages_swapped_in> { template <class Why> using type = verdicts::averages_swapped_in<>; };
+template <> struct verdict_for<&code::average_trained> { template <class Why> using type = verdicts::average_trained<>; };
+template <> struct verdict_for<&code::scaling_out_of_range> { template <class Why> using type = verdicts::scaling_out_of_range<>; };
+template <> struct verdict_for<&code::loss_without_fractions> { template <class Why> using type = verdicts::loss_without_fractions<>; };
+template <> struct verdict_for<&code::unscaled_twice> { template <class Why> using type = verdicts::unscaled_twice<>; };
+template <> struct verdict_for<&code::half_unscaled> { template <class Why> using type = verdicts::half_unscaled<>; };
+template <> struct verdict_for<&code::other_numbers> { template <class Why> using type = verdicts::other_numbers<>; };
 template <> struct verdict_for<&code::parameter_not_shared> { template <class Why> using type = verdicts::parameter_not_shared<>; };
 template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = verdicts::flow_of_another_program<>; };
 template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = verdicts::program_without_output<>; };

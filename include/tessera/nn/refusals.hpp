@@ -41,6 +41,29 @@ inline constexpr reason two_windows{"tessera.data_parallel.windows", "",
                                     "a window is open already; let it end before the next one"};
 inline constexpr reason weight_below_zero{"tessera.data_parallel.weight", "",
                                           "a weight is zero or more, as a number of samples is"};
+inline constexpr reason decay_out_of_range{"tessera.average.decay", "", "a decay is a number from 0 to 1; correct it"};
+inline constexpr reason averages_swapped_in{
+    "tessera.average.swapped", "",
+    "the averages stand in the network's place already; let what swapped_in() gave go first"};
+inline constexpr reason average_trained{
+    "tessera.average.stepped", "",
+    "the network was trained while its averages stood in its place, and that is lost; let what swapped_in() gave go "
+    "before a backward, a step or zero_grad()"};
+inline constexpr reason scaling_out_of_range{
+    "tessera.scaler.options", "",
+    "a loss scale is a finite number from 1 on, growth from 1 on, backoff above 0 and at most 1, the interval a number "
+    "of steps; correct them"};
+inline constexpr reason loss_without_fractions{
+    "tessera.scaler.loss", "", "a loss that is scaled has a gradient; make it one of real numbers with fractions"};
+inline constexpr reason unscaled_twice{
+    "tessera.scaler.twice", "",
+    "these gradients were unscaled already; step once behind each backward of a scaled loss, before the next one, and "
+    "clip either in unscale or in the step"};
+inline constexpr reason half_unscaled{
+    "tessera.scaler.half", "",
+    "a gradient of float16 loses by unscaling what the scale kept; store the parameter in float, by weights_as"};
+inline constexpr reason other_numbers{"tessera.training.state", "",
+                                      "these are not the numbers that state() of this object gives; load those"};
 inline constexpr reason parameter_not_shared{"tessera.network.part", "",
                                              "the network has nothing under this key that another could share; name "
                                              "the part's path as the keys of the state dict do, at(path)"};

@@ -2,16 +2,42 @@
 
 #include <tessera/nn/parameter/state_dict.hpp>
 
+namespace tessera::nn {
+
+/// What all gradients of a network are, as if they were one serial vector: the same bits on every worker.
+struct judgement {
+  bool finite = false;  ///< no worker has a gradient that is infinite or no number
+  double norm = 0;
+};
+
+}  // namespace tessera::nn
+
 namespace tessera::detail {
 
-/// The norm; what it is to be clipped to is only compared over the workers.
-double grad_norm(const team_handle& team, const keyed_parameters& parameters, double order, double most = 0);
+/// What is compared is equal on all workers, or refused: numbers that steer what they do next.
+nn::judgement judged(const team_handle& team, const keyed_parameters& parameters, double order,
+                     const std::vector<double>& compared = {});
+/// Multiplies the gradients.
+void scale_gradients(const keyed_parameters& parameters, double by);
+/// By how much gradients of a norm are clipped, as by torch::nn::utils::clip_grad_norm_: most / (norm + 1e-6), at most
+/// 1.
+double clipped_by(double norm, double most);
 double clip_grad_norm(const team_handle& team, const keyed_parameters& parameters, double most, double order,
                       bool error_if_nonfinite);
 
 }  // namespace tessera::detail
 
 namespace tessera::nn {
+
+/// Whether all gradients of a network are finite, and their norm (Σ |g|^order)^(1/order): one exchange of a number a
+/// worker, so all decide alike what they do next. Every copy is looked at; its norm counts once. Outside of the team
+/// nobody knows: not finite, and no number.
+template <class Network>
+judgement judged(const Network& net, double order = 2, call_site at = call_site::here()) {
+  const team_handle team = tessera::detail::team_of(net);
+  const engine::scoped_context now(*team, {.name = "judging gradients", .at = at});
+  return tessera::detail::judged(team, tessera::detail::parameters_by_key(net), order);
+}
 
 /// The norm of a network's gradients, as if they were one serial vector: (Σ |g|^order)^(1/order), or their maximum
 /// where the order is infinite; in double, the same bits on every worker of the team, and no number outside of it.
@@ -20,7 +46,7 @@ template <class Network>
 double grad_norm(const Network& net, double order = 2, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
   const engine::scoped_context now(*team, {.name = "a gradient norm", .at = at});
-  return tessera::detail::grad_norm(team, tessera::detail::parameters_by_key(net), order);
+  return tessera::detail::judged(team, tessera::detail::parameters_by_key(net), order).norm;
 }
 
 /// Scales the gradients by most / (norm + 1e-6) where that is below 1, and gives the norm from before: as

@@ -19,8 +19,17 @@ inline double norm_of(const std::vector<double>& norms, double order) {
   return most * std::pow(sum, 1 / order);
 }
 
+/// The norm of this worker's box, also where squares of its elements overflow.
+inline double norm_of_box(const at::Tensor& g, double order) {
+  const at::Tensor sizes = g.is_complex() ? g.abs() : g;
+  const double norm = at::norm(sizes, order, at::kDouble).item<double>();
+  if (std::isfinite(norm) || std::isinf(order)) return norm;
+  const double most = at::norm(sizes, std::numeric_limits<double>::infinity(), at::kDouble).item<double>();
+  return std::isfinite(most) ? most * at::norm(sizes / most, order, at::kDouble).item<double>() : most;
+}
+
 /// The norm of what this worker counts of a parameter's gradient: copies count on the first that has them, and terms as
-/// their sum.
+/// their sum. What is not finite counts wherever it is.
 inline double part_of_norm(const nn::parameter& p, double order) {
   p.check_reduced();
   const at::Tensor g = p.stored().local().grad();
@@ -29,9 +38,9 @@ inline double part_of_norm(const nn::parameter& p, double order) {
   const layout counted = stored_form(given);
   const tensor<dyn> summed =
       tensor_of(p.stored().team(), counted, change_layout(p.stored().team(), given, counted, g.detach()));
-  if (!is_first_copy(summed, placement::invariant) || g.numel() == 0) return 0;
-  const at::Tensor& own = summed.local();
-  return at::norm(own.is_complex() ? own.abs() : own, order, at::kDouble).item<double>();
+  if (summed.local().numel() == 0) return 0;
+  const double norm = norm_of_box(summed.local(), order);
+  return is_first_copy(summed, placement::invariant) || !std::isfinite(norm) ? norm : 0;
 }
 
 /// Whether all workers of a mesh are workers of another.
@@ -41,42 +50,54 @@ inline bool covers(const mesh_value& all, const mesh_value& some) {
   return true;
 }
 
-TESSERA_INLINE double grad_norm(const team_handle& team, const keyed_parameters& parameters, double order,
-                                double most) {
-  if (!(order > 0) || !(most >= 0))
-    throw error(refusal{code::norm_of_no_order}, fmt::format("norm {} of order {}", most, order));
-  if (!team->inside()) return std::numeric_limits<double>::quiet_NaN();
+TESSERA_INLINE nn::judgement judged(const team_handle& team, const keyed_parameters& parameters, double order,
+                                    const std::vector<double>& compared) {
+  if (!(order > 0)) throw error(refusal{code::norm_of_no_order}, fmt::format("the order {}", order));
+  if (!team->inside()) return {false, std::numeric_limits<double>::quiet_NaN()};
   const at::NoGradGuard no_record;
-  std::vector<double> mine;
+  std::vector<double> parts;
   for (const auto& [key, p] : parameters) {
     if (p->stored().team() != team && !covers(team->mesh(), p->stored().team()->mesh()))
       throw error(refusal{code::other_team}, key);
-    mine.push_back(part_of_norm(*p, order));
+    parts.push_back(part_of_norm(*p, order));
   }
   const auto bits = [](double v) { return std::bit_cast<std::uint64_t>(v); };
-  const std::vector<std::uint64_t> all =
-      team->collect({bits(norm_of(mine, order)), bits(order), bits(most)}, "summing a norm");
+  std::vector<std::uint64_t> mine{bits(norm_of(parts, order)), bits(order)};
+  for (const double v : compared) mine.push_back(bits(v));
+  const std::vector<std::uint64_t> all = team->collect(mine, "summing a norm");
   std::vector<double> each;
-  for (std::size_t i = 0; i < all.size(); i += 3) {
-    if (all[i + 1] != all[1] || all[i + 2] != all[2])
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::size_t which = i % mine.size();
+    if (which == 0) each.push_back(std::bit_cast<double>(all[i]));
+    else if (all[i] != all[which])
       throw error(refusal{code::workers_disagree, team->mesh().rank(team->mesh().at(0)),
-                          team->mesh().rank(team->mesh().at(static_cast<int>(i / 3)))},
-                  "a norm, and its order");
-    each.push_back(std::bit_cast<double>(all[i]));
+                          team->mesh().rank(team->mesh().at(static_cast<int>(i / mine.size())))},
+                  "a norm, its order, or by what gradients are scaled");
   }
-  return norm_of(each, order);
+  const double norm = norm_of(each, order);
+  return {std::isfinite(norm), norm};
+}
+
+TESSERA_INLINE void scale_gradients(const keyed_parameters& parameters, double by) {
+  const at::NoGradGuard no_record;
+  for (const auto& [key, p] : parameters)
+    if (at::Tensor g = p->stored().local().grad(); g.defined()) g.mul_(by);
+}
+
+TESSERA_INLINE double clipped_by(double norm, double most) {
+  if (!(most >= 0)) throw error(refusal{code::norm_of_no_order}, fmt::format("the norm {}", most));
+  const double by = most / (norm + 1e-6);
+  return by >= 1 ? 1 : by;
 }
 
 TESSERA_INLINE double clip_grad_norm(const team_handle& team, const keyed_parameters& parameters, double most,
                                      double order, bool error_if_nonfinite) {
-  const double norm = grad_norm(team, parameters, order, most);
-  if (!team->inside()) return norm;
-  if (error_if_nonfinite && !std::isfinite(norm)) throw error(refusal{code::norm_not_finite}, fmt::format("{}", norm));
-  const double scale = most / (norm + 1e-6);
-  const at::NoGradGuard no_record;
-  for (const auto& [key, p] : parameters)
-    if (at::Tensor g = p->stored().local().grad(); g.defined() && !(scale >= 1)) g.mul_(scale);
-  return norm;
+  clipped_by(0, most);  // refused before workers meet
+  const nn::judgement now = judged(team, parameters, order, {most});
+  if (!team->inside()) return now.norm;
+  if (error_if_nonfinite && !now.finite) throw error(refusal{code::norm_not_finite}, fmt::format("{}", now.norm));
+  if (const double by = clipped_by(now.norm, most); by != 1) scale_gradients(parameters, by);
+  return now.norm;
 }
 
 }  // namespace tessera::detail
