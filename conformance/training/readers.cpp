@@ -36,6 +36,7 @@ const std::map<std::string, reader>& readers() {
       {"stack", stack},
       {"state", state},
       {"transformer_block", transformer_block},
+      {"watch", watch},
   };
   return all;
 }
@@ -47,7 +48,6 @@ const std::map<std::string, const char*>& without_reader() {
       {"profile", "a list of layers by bytes of given entries: the library lists its own networks'"},
       {"schedule", "schedules of pipelines: the library has none"},
       {"stages", "layers given to stages: the library has nothing that shares them out"},
-      {"watch", "a watch for results that are not finite: the library has none"},
   };
   return all;
 }

@@ -32,5 +32,6 @@ task shards(reading& c);
 task stack(reading& c);
 task state(reading& c);
 task transformer_block(reading& c);
+task watch(reading& c);
 
 }  // namespace conformance::training
