@@ -30,6 +30,7 @@ const std::map<std::string, reader>& readers() {
       {"norm", norm},
       {"pipeline", pipeline},
       {"product", product},
+      {"profile", profile},
       {"scaler", scaler},
       {"sharded_optimizer", sharded_optimizer},
       {"shards", shards},
@@ -45,7 +46,6 @@ const std::map<std::string, reader>& readers() {
 const std::map<std::string, const char*>& without_reader() {
   static const std::map<std::string, const char*> all{
       {"bandwidth", "a bandwidth of given times is the judge's own arithmetic: the library measures its own"},
-      {"profile", "a list of layers by bytes of given entries: the library lists its own networks'"},
       {"schedule", "schedules of pipelines: the library has none"},
       {"stages", "layers given to stages: the library has nothing that shares them out"},
   };

@@ -26,6 +26,7 @@ task mlp(reading& c);
 task norm(reading& c);
 task pipeline(reading& c);
 task product(reading& c);
+task profile(reading& c);
 task scaler(reading& c);
 task sharded_optimizer(reading& c);
 task shards(reading& c);

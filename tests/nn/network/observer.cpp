@@ -284,7 +284,7 @@ TEST_CASE("a profile of several steps says of each layer what its plan moves, ti
 TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, on all workers", "[plan][runtime]") {
   struct seen {
     std::vector<layer_span> spans, to_input;  // without and with a gradient of the input
-    std::string table, trace;
+    std::string table, scopes, trace;
   };
   const auto run = in_team<watched_grid>([](auto& t) {
     watched_net net{t, seed{3}};
@@ -304,7 +304,8 @@ TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, o
     }
     const profile of_step(net);
     step(false);
-    return seen{of_step.spans(), to_input, of_step.table(), of_step.chrome_trace()};
+    return seen{of_step.spans(), to_input, of_step.table(), of_step.table({.depth = 0, .by_bytes = true, .most = 2}),
+                of_step.chrome_trace()};
   });
   INFO(run.errors());
   REQUIRE(run.well());
@@ -331,6 +332,10 @@ TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, o
     CHECK(r->trace == run.of(0).trace);
   }
   CHECK(run.of(0).table.find("\nbody.0 conv ") != std::string::npos);
+  const std::string& scopes = run.of(0).scopes;  // two, the largest first, one of them the layers of `body` together
+  CHECK(std::count(scopes.begin(), scopes.end(), '\n') == 4);
+  CHECK(scopes.find("body") == std::string::npos);
+  CHECK(scopes.find("\nall ") != std::string::npos);
   const auto trace = nlohmann::json::parse(run.of(0).trace);
   std::map<int, std::size_t> rows, names;
   for (const auto& event : trace.at("traceEvents")) {

@@ -64,10 +64,10 @@ void put(const nn::engine::executor& net, const std::string& path, std::int64_t 
 
 /// What a watch tells each worker of what step(team, net, watch) does.
 template <class Module, class Step>
-auto found_in(const Step& step, bool infinities = true) {
+auto found_in(const Step& step, nn::finite_watch::counted which = nn::finite_watch::counted::all) {
   return in_team<watched_mesh>([&](team<watched_mesh>& t) {
     net_of<Module> net{t, seed{5}};
-    const auto watch = std::make_shared<nn::finite_watch>(t, infinities);
+    const auto watch = std::make_shared<nn::finite_watch>(t, which);
     net.observe(watch);
     step(t, net, *watch);
     return watch->first();
@@ -213,7 +213,7 @@ TEST_CASE("infinities count only where that is said, and what was found is kept 
         if (watch.first()) throw std::runtime_error("it is forgotten");
         net(given(t, rows_with(none)));
       },
-      false));
+      nn::finite_watch::counted::nan));
   CHECK(found.path == "0");
 }
 

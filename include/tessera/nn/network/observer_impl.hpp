@@ -147,7 +147,7 @@ struct observed_layer::made_nodes {
     for (std::size_t i = 0; i < node.next_edges().size(); ++i) {
       const torch::autograd::Edge& e = node.next_edge(i);
       for (const layer_tensor& t : all)
-        if (e.is_valid() && t.is != layer_tensor::result && t.local.requires_grad() &&
+        if (e.is_valid() && t.is != layer_tensor::result && t.local.defined() && t.local.requires_grad() &&
             torch::autograd::impl::gradient_edge(t.local) == e) {
           found.emplace_back(i, gradients_come::described(t));
           break;

@@ -34,10 +34,12 @@ class finite_watch final : public layer_observer {
     std::string words() const;
   };
 
-  /// Infinities count too, unless said: scores of a mask may be infinite.
-  explicit finite_watch(const team_handle& team, bool infinities = true);
+  /// What counts as not finite: scores of a mask may be infinite.
+  enum class counted : signed char { all, nan };
+
+  explicit finite_watch(const team_handle& team, counted which = counted::all);
   template <Mesh M>
-  explicit finite_watch(const team<M>& team, bool infinities = true) : finite_watch(team.state(), infinities) {}
+  explicit finite_watch(const team<M>& team, counted which = counted::all) : finite_watch(team.state(), which) {}
 
   /// Looks at the parameters and buffers of a network and at the gradients that parameters have, as at what runs;
   /// nothing moves.
@@ -63,7 +65,7 @@ class finite_watch final : public layer_observer {
   void note(finding what, int order, const layout& lies, const at::Tensor& x);
 
   team_handle team_;
-  bool infinities_;
+  counted which_;
   std::uint64_t visits_ = 0;
   std::uint64_t when_ = never;    // four moments a visit
   std::optional<finding> found_;  // on this worker

@@ -62,21 +62,20 @@ TESSERA_INLINE std::string finite_watch::finding::words() const {
   return because.empty() ? s : fmt::format("{}; {} was so before", s, because);
 }
 
-TESSERA_INLINE finite_watch::finite_watch(const team_handle& team, bool infinities)
-    : team_(team), infinities_(infinities) {}
+TESSERA_INLINE finite_watch::finite_watch(const team_handle& team, counted which) : team_(team), which_(which) {}
 
 TESSERA_INLINE bool finite_watch::fits(const at::Tensor& x) const {
   const at::Tensor real = detail::real_numbers(x);
   if (!real.defined() || real.numel() == 0) return true;
   const auto [least, most] = at::aminmax(real);  // both are NaN where one element is
   const double low = least.item<double>();
-  return infinities_ ? std::isfinite(low) && std::isfinite(most.item<double>()) : !std::isnan(low);
+  return which_ == counted::all ? std::isfinite(low) && std::isfinite(most.item<double>()) : !std::isnan(low);
 }
 
 TESSERA_INLINE void finite_watch::note(finding what, int order, const layout& lies, const at::Tensor& x) {
   const at::NoGradGuard no_graph;
   const at::Tensor real = detail::real_numbers(x);
-  at::Tensor bad = (infinities_ ? at::isfinite(real).logical_not() : at::isnan(real));
+  at::Tensor bad = which_ == counted::all ? at::isfinite(real).logical_not() : at::isnan(real);
   if (x.is_complex()) bad = bad.any(-1);
   const at::Tensor places = at::nonzero(bad).cpu();
   what.count = places.size(0);
