@@ -3,7 +3,8 @@
 #include "beside_serial.hpp"
 #include "digits/figure.hpp"
 #include "digits/order.hpp"
-#include "digits/progress.hpp"
+
+#include <tessera/nn/watch/progress_line.hpp>
 
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/batchnorm.h>
@@ -109,8 +110,8 @@ struct history {
 
 /// Trains a network by its loss of a batch; `read` gives scores with the statistics of training.
 template <class Loss, class Read>
-history train(const task& job, const std::vector<at::Tensor>& parameters, digits::progress* bar, const Loss& loss_of,
-              const Read& read) {
+history train(const task& job, const std::vector<at::Tensor>& parameters, ts::nn::progress_line* bar,
+              const Loss& loss_of, const Read& read) {
   torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(job.learning_rate).momentum(0.9));
   const at::Tensor shown = digits::centred(job.data.train.images);
   const std::int64_t all = shown.size(0) / job.rows,
@@ -141,7 +142,7 @@ double accuracy(const task& job, const history& h) {
 history train_serial(const task& job, const nn::state_dict& initial) {
   serial_network serial;
   assign(serial, initial);
-  digits::progress bar("serial epoch", job.epochs);
+  ts::nn::progress_line bar("serial epoch", job.epochs);
   const auto loss_of = [&](const at::Tensor& x, const at::Tensor& y) {
     const at::Tensor loss = at::cross_entropy_loss(serial.forward(x), y);
     loss.backward();
@@ -158,7 +159,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     const bool speaks = team.first();
     network net{team, ts::seed{job.seed}};
     const nn::state_dict initial = nn::state_of(net);
-    std::optional<digits::progress> bar;
+    std::optional<ts::nn::progress_line> bar;
     if (speaks) {
       fmt::print("{} workers, height x channels; {} parameters and statistics\n", team.size(), initial.size());
       bar.emplace("epoch", job.epochs);

@@ -1,6 +1,7 @@
 // A residual network and a U-Net with batch norms and a loss per pixel, held against one process on images that are cut
 // in several ways; then the U-Net learns which pixels of noisy images are of discs and which of rings, and the same
 // serially.
+#include <tessera/nn/watch/progress_line.hpp>
 #include <tessera/tessera.hpp>
 
 #include <torch/nn/modules/activation.h>
@@ -16,7 +17,6 @@
 
 #include "beside_serial.hpp"
 #include "digits/order.hpp"
-#include "digits/progress.hpp"
 #include "scenes.hpp"
 namespace ts = tessera;
 namespace nn = tessera::nn;
@@ -193,8 +193,8 @@ struct history {
 /// Trains a network by its loss of a batch, at a rate that falls as half a cosine; `scores` gives those of classes with
 /// the statistics of training.
 template <class Loss, class Scores>
-history train(const task& job, const std::vector<at::Tensor>& parameters, digits::progress* bar, const Loss& loss_of,
-              const Scores& scores) {
+history train(const task& job, const std::vector<at::Tensor>& parameters, ts::nn::progress_line* bar,
+              const Loss& loss_of, const Scores& scores) {
   torch::optim::SGD optimizer(parameters, torch::optim::SGDOptions(job.learning_rate).momentum(0.9));
   const auto all = job.train.images.size(0), each = all / job.rows;
   history h;
@@ -222,7 +222,7 @@ history train(const task& job, const std::vector<at::Tensor>& parameters, digits
 history train_serial(const task& job, const nn::state_dict& initial) {
   serial_unet serial;
   assign(serial, initial);
-  digits::progress bar("serial step", job.steps);
+  ts::nn::progress_line bar("serial step", job.steps);
   const auto loss_of = [&](const at::Tensor& x, const at::Tensor& classes) {
     const at::Tensor loss = at::cross_entropy_loss(serial.forward(x), classes);
     loss.backward();
@@ -244,7 +244,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
       throw std::runtime_error(fmt::format("[unet.serial.differs] a network differs from one process by {}", far));
     segmenter net{team, ts::seed{job.seed}};
     const nn::state_dict initial = nn::state_of(net);
-    std::optional<digits::progress> bar;
+    std::optional<ts::nn::progress_line> bar;
     if (speaks) {
       fmt::print(
           "five steps of a U-Net, cut in five ways, and of a residual network differ from one process by {:.2e}\n",

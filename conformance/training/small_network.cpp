@@ -92,8 +92,10 @@ nn::dynamic_flow small_network::linear(const nn::dynamic_flow& x, const one_laye
         sums.set_placement(a, {placement::invariant});
     l.output_as = sums;
   }
-  const nn::dynamic_flow in = same(lies, taken) ? x : x | nn::repartition_layer{taken};
-  return in | nn::under(layer.path, l);
+  return x | nn::under(layer.path, [&](const nn::dynamic_flow& y) {
+           const nn::dynamic_flow in = same(lies, taken) ? y : y.in->add(nn::repartition_layer{taken}, false, y);
+           return in.in->add(l, false, in);
+         });
 }
 
 nn::dynamic_flow small_network::write(const nn::dynamic_flow& x, std::size_t begin, std::size_t end,
@@ -101,7 +103,8 @@ nn::dynamic_flow small_network::write(const nn::dynamic_flow& x, std::size_t beg
   nn::dynamic_flow y = x;
   for (std::size_t i = begin; i < end; ++i) {
     const one_layer& l = layers_.at(i);
-    y = l.outputs > 0 ? linear(y, l, lying.at(l.path + ".weight")) : activated(l.function, y);
+    y = l.outputs > 0 ? linear(y, l, lying.at(l.path + ".weight"))
+                      : y | nn::under(l.path, [&](const nn::dynamic_flow& z) { return activated(l.function, z); });
   }
   return y;
 }

@@ -26,6 +26,7 @@ task mlp(reading& c);
 task norm(reading& c);
 task pipeline(reading& c);
 task product(reading& c);
+task profile(reading& c);
 task scaler(reading& c);
 task schedule(reading& c);
 task sharded_optimizer(reading& c);
@@ -34,5 +35,6 @@ task stack(reading& c);
 task stages(reading& c);
 task state(reading& c);
 task transformer_block(reading& c);
+task watch(reading& c);
 
 }  // namespace conformance::training

@@ -2,12 +2,12 @@
 
 #include <tessera/inspect/network.hpp>
 #include <tessera/nn/file/weights_file.hpp>
+#include <tessera/nn/watch/progress_line.hpp>
 #include <tessera/tessera.hpp>
 
 #include <optional>
 
 #include "figure.hpp"
-#include "progress.hpp"
 #include "serial.hpp"
 
 namespace digits {
@@ -47,7 +47,7 @@ struct task {
 
 /// Trains on one worker of the team: every worker knows all images and takes its part of each batch.
 template <class Model, class Team>
-history train(const Team& team, typename Model::network& net, const task& job, progress* bar) {
+history train(const Team& team, typename Model::network& net, const task& job, ts::nn::progress_line* bar) {
   using input = typename Model::network::input;
   using labels = typename Model::labels;
   torch::optim::SGD optimizer(net.parameters(),
@@ -55,7 +55,6 @@ history train(const Team& team, typename Model::network& net, const task& job, p
   const at::Tensor images = centred(job.data.train.images);
   const std::int64_t count = images.size(0);
   history h;
-  const auto began = std::chrono::steady_clock::now();
   net.train();
   for (int epoch = 1; epoch <= job.how.epochs; ++epoch) {
     const at::Tensor turns = at::tensor(order(job.how.seed, epoch, count), at::kLong);
@@ -71,11 +70,7 @@ history train(const Team& team, typename Model::network& net, const task& job, p
       sum += ts::item(loss) * static_cast<double>(chosen.size(0));
     }
     h.loss_per_epoch.push_back(sum / static_cast<double>(count));
-    if (bar != nullptr) {
-      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-      bar->update(epoch, fmt::format("loss {:.4f}  {:.0f} images/s", h.loss_per_epoch.back(),
-                                     static_cast<double>(epoch * count) / seconds));
-    }
+    if (bar != nullptr) bar->update(epoch, fmt::format("loss {:.4f}", h.loss_per_epoch.back()), epoch * count);
   }
   net.eval();
   h.weights = ts::nn::state_of(net);
@@ -116,7 +111,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     typename M::network net{team, ts::seed{job.how.seed}};
     if (!job.load.empty()) ts::nn::load(net, job.load);
     const ts::nn::state_dict initial = ts::nn::state_of(net);
-    std::optional<progress> bar;
+    std::optional<ts::nn::progress_line> bar;
     if (speaks) bar.emplace("epoch", job.how.epochs);
     history h = train<M>(team, net, job, bar ? &*bar : nullptr);
     bar.reset();

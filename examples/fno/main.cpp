@@ -1,10 +1,11 @@
 // Trains a Fourier neural operator to solve Burgers' equation, its fields and its spectral weights cut over four
 // workers, and the same serially.
 #include "../digits/order.hpp"
-#include "../digits/progress.hpp"
 #include "equation.hpp"
 #include "figure.hpp"
 #include "serial.hpp"
+
+#include <tessera/nn/watch/progress_line.hpp>
 
 #include <torch/optim/adam.h>
 #include <CLI/CLI.hpp>
@@ -76,8 +77,8 @@ struct history {
 
 /// Trains a model that has losses, predictions and parameters.
 template <class Loss, class Predict>
-history train(const task& job, const std::vector<at::Tensor>& parameters, digits::progress* bar, const Loss& loss_of,
-              const Predict& predict) {
+history train(const task& job, const std::vector<at::Tensor>& parameters, ts::nn::progress_line* bar,
+              const Loss& loss_of, const Predict& predict) {
   real_adam optimizer(parameters, job.learning_rate);
   history h;
   const auto judge = [&] {
@@ -96,7 +97,7 @@ history train(const task& job, const std::vector<at::Tensor>& parameters, digits
   return h;
 }
 
-history train_serial(const task& job, const weights& initial, digits::progress& bar) {
+history train_serial(const task& job, const weights& initial, ts::nn::progress_line& bar) {
   weights w;
   std::vector<at::Tensor> leaves;
   for (const auto& [key, t] : initial) leaves.push_back(w[key] = t.clone().set_requires_grad(true));
@@ -137,7 +138,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     network net{team, ts::seed{job.seed}};
     const nn::state_dict initial = nn::state_of(net);
     const double apart = gradients_apart(team, net, initial, job.test.before, job.test.after);
-    std::optional<digits::progress> bar;
+    std::optional<ts::nn::progress_line> bar;
     if (speaks) {
       const auto moved = ts::traffic<network>(ts::bind<batch>(job.rows));
       fmt::print("{} workers, {} fields of {} x {} to learn from; forward moves {} bytes in {} messages\n", team.size(),
@@ -163,7 +164,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     std::fflush(stdout);
     history serial;
     {
-      digits::progress serial_bar("serial step", job.steps);
+      ts::nn::progress_line serial_bar("serial step", job.steps);
       serial = train_serial(job, initial, serial_bar);
     }
     double worst = apart;

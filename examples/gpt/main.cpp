@@ -1,9 +1,10 @@
 // Trains a small transformer on the bytes of a text over four workers, data x model, and the same network serially
 // beside it.
-#include "../digits/progress.hpp"
 #include "figure.hpp"
 #include "serial.hpp"
 #include "text.hpp"
+
+#include <tessera/nn/watch/progress_line.hpp>
 
 #include <torch/optim/adam.h>
 #include <CLI/CLI.hpp>
@@ -51,7 +52,7 @@ struct history {
   double validation = 0;
 };
 
-history train_serial(const task& job, const weights& initial, digits::progress& bar) {
+history train_serial(const task& job, const weights& initial, ts::nn::progress_line& bar) {
   weights w;
   std::vector<at::Tensor> leaves;
   for (const auto& [key, t] : initial) leaves.push_back(w[key] = t.clone().set_requires_grad(true));
@@ -95,7 +96,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     }
     torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(job.learning_rate));
     history h;
-    std::optional<digits::progress> bar;
+    std::optional<ts::nn::progress_line> bar;
     if (speaks) bar.emplace("step", job.steps);
     for (int step = 0; step < job.steps; ++step) {
       optimizer.zero_grad();
@@ -136,7 +137,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
     std::fflush(stdout);
     history serial;
     {
-      digits::progress serial_bar("serial step", job.steps);
+      ts::nn::progress_line serial_bar("serial step", job.steps);
       serial = train_serial(job, initial, serial_bar);
     }
     double worst = 0;

@@ -223,6 +223,21 @@ template <class... Told> struct norm_not_finite {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.gradient.finite] the norm of the gradients is no finite number; look for what overflowed, or clip without asking"); } };
+template <class... Told> struct value_not_finite {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.watch.finite] a result, a gradient or a parameter is no finite number; look at what it is computed of, or take smaller steps"); } };
+template <class... Told> struct metric_name {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.watch.metric] a metric has a name that stands on one line, and is said once in a row; name it otherwise"); } };
+template <class... Told> struct no_metrics_file {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.watch.file] the file that is there is no table of metrics; name another folder, or move it away"); } };
 template <class... Told> struct network_made_otherwise {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -289,6 +304,9 @@ template <> struct verdict_for<&code::serial_view_wrong> { template <class Why> 
 template <> struct verdict_for<&code::nothing_renamed> { template <class Why> using type = verdicts::nothing_renamed<>; };
 template <> struct verdict_for<&code::norm_of_no_order> { template <class Why> using type = verdicts::norm_of_no_order<>; };
 template <> struct verdict_for<&code::norm_not_finite> { template <class Why> using type = verdicts::norm_not_finite<>; };
+template <> struct verdict_for<&code::value_not_finite> { template <class Why> using type = verdicts::value_not_finite<>; };
+template <> struct verdict_for<&code::metric_name> { template <class Why> using type = verdicts::metric_name<>; };
+template <> struct verdict_for<&code::no_metrics_file> { template <class Why> using type = verdicts::no_metrics_file<>; };
 template <> struct verdict_for<&code::network_made_otherwise> { template <class Why> using type = verdicts::network_made_otherwise<>; };
 template <> struct verdict_for<&code::network_moved_from> { template <class Why> using type = verdicts::network_moved_from<>; };
 template <> struct verdict_for<&code::network_copied> { template <class Why> using type = verdicts::network_copied<>; };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/inspect/listing.hpp>
 #include <tessera/inspect/network.hpp>
 #include <tessera/nn/network/executor.hpp>
 #include <tessera/tensor/memory/memory_count.hpp>
@@ -50,53 +51,27 @@ class profile {
   const std::vector<engine::layer_span>& spans() const { return seen_->spans; }
 
   /// By path, of a visit: milliseconds on the slowest worker, bytes that all receive, the most memory of a worker.
-  std::string table() const {
-    struct sum {
-      std::string path, name;
-      double seconds[2]{};
-      std::int64_t visits[2]{}, bytes[2]{}, memory[2]{};
-    };
-    std::vector<sum> rows;
-    const std::vector<std::vector<engine::layer_span>> all = gathered();
-    for (const std::vector<engine::layer_span>& worker : all) {
-      std::vector<sum> mine;
-      for (const engine::layer_span& v : worker) {
-        const auto same = [&](const sum& s) { return s.path == v.path && s.name == v.name; };
-        auto at = std::find_if(mine.begin(), mine.end(), same);
-        if (at == mine.end()) at = mine.insert(at, {v.path, v.name});
-        at->seconds[v.backward] += v.end - v.begin;
-        ++at->visits[v.backward];
-        at->bytes[v.backward] += v.bytes;
-        at->memory[v.backward] = std::max(at->memory[v.backward], v.memory);
-      }
-      for (const sum& m : mine) {
-        auto at =
-            std::find_if(rows.begin(), rows.end(), [&](const sum& s) { return s.path == m.path && s.name == m.name; });
-        if (at == rows.end()) at = rows.insert(at, {m.path, m.name});
-        for (const int backward : {0, 1}) {
-          at->seconds[backward] = std::max(at->seconds[backward], m.seconds[backward]);
-          at->visits[backward] = std::max(at->visits[backward], m.visits[backward]);
-          at->bytes[backward] += m.bytes[backward];
-          at->memory[backward] = std::max(at->memory[backward], m.memory[backward]);
-        }
-      }
-    }
+  ///
+  /// `table({.depth = 1, .by_bytes = true, .most = 10})` puts layers of more names into their scope, and lists those
+  /// ten that take most memory.
+  std::string table(const engine::listing& how = {}) const {
+    const std::vector<row> rows = rows_of_all(how.depth);
     std::size_t names = 12;
-    for (const sum& r : rows) names = std::max(names, r.path.size() + r.name.size() + 3);
+    for (const row& r : rows) names = std::max(names, r.path.size() + r.name.size() + 3);
     std::string s = fmt::format("{:<{}}{:>8}{:>12}{:>13}{:>12}{:>12}{:>12}\n", "layer", names, "visits", "forward ms",
                                 "backward ms", "forward B", "backward B", "memory B");
-    double seconds[2]{};
     const auto each = [](auto total, std::int64_t visits) {
       return visits == 0 ? 0 : total / static_cast<decltype(total)>(visits);
     };
-    for (const sum& r : rows) {
+    for (const row& r : engine::listed(rows, how))
       s += fmt::format("{:<{}}{:>8}{:>12.3f}{:>13.3f}{:>12}{:>12}{:>12}\n",
                        r.path.empty() ? r.name : r.path + " " + r.name, names, r.visits[0],
                        1e3 * each(r.seconds[0], r.visits[0]), 1e3 * each(r.seconds[1], r.visits[1]),
-                       engine::grouped(each(r.bytes[0], r.visits[0])), engine::grouped(each(r.bytes[1], r.visits[1])),
-                       engine::grouped(std::max(r.memory[0], r.memory[1])));
+                       engine::grouped(each(r.received[0], r.visits[0])),
+                       engine::grouped(each(r.received[1], r.visits[1])), engine::grouped(r.bytes));
+    double seconds[2]{};
+    for (const row& r : rows)
       for (const int backward : {0, 1}) seconds[backward] += r.seconds[backward];
-    }
     return s + fmt::format("{:<{}}{:>12.3f}{:>13.3f}\n", "in all visits, ms", names + 8, 1e3 * seconds[0],
                            1e3 * seconds[1]);
   }
@@ -157,6 +132,45 @@ class profile {
     engine::received before_;
     double begin_ = 0;
   };
+
+  /// What a layer took in all its visits, or all layers of a scope; bytes are of memory.
+  struct row {
+    std::string path, name;
+    double seconds[2]{};
+    std::int64_t visits[2]{}, received[2]{}, bytes = 0;
+  };
+  static row& row_in(std::vector<row>& rows, const std::string& path, const std::string& name) {
+    const auto same = [&](const row& r) { return r.path == path && r.name == name; };
+    auto at = std::find_if(rows.begin(), rows.end(), same);
+    if (at == rows.end()) at = rows.insert(at, {path, name});
+    return *at;
+  }
+
+  // The time of the slowest worker, and what all receive, in the order of the first visits.
+  std::vector<row> rows_of_all(int depth) const {
+    std::vector<row> rows;
+    for (const std::vector<engine::layer_span>& worker : gathered()) {
+      std::vector<row> mine;
+      for (const engine::layer_span& v : worker) {
+        const std::string scope = engine::scope_within(v.path, depth);
+        row& r = row_in(mine, scope, scope == v.path ? v.name : scope.empty() ? "all" : "");
+        r.seconds[v.backward] += v.end - v.begin;
+        ++r.visits[v.backward];
+        r.received[v.backward] += v.bytes;
+        r.bytes = std::max(r.bytes, v.memory);
+      }
+      for (const row& m : mine) {
+        row& r = row_in(rows, m.path, m.name);
+        for (const int backward : {0, 1}) {
+          r.seconds[backward] = std::max(r.seconds[backward], m.seconds[backward]);
+          r.visits[backward] = std::max(r.visits[backward], m.visits[backward]);
+          r.received[backward] += m.received[backward];
+        }
+        r.bytes = std::max(r.bytes, m.bytes);
+      }
+    }
+    return rows;
+  }
 
   // Everybody's visits, by worker.
   std::vector<std::vector<engine::layer_span>> gathered() const {

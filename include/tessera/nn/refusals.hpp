@@ -114,6 +114,14 @@ inline constexpr reason norm_of_no_order{
 inline constexpr reason norm_not_finite{
     "tessera.gradient.finite", "",
     "the norm of the gradients is no finite number; look for what overflowed, or clip without asking"};
+inline constexpr reason value_not_finite{
+    "tessera.watch.finite", "",
+    "a result, a gradient or a parameter is no finite number; look at what it is computed of, or take smaller steps"};
+inline constexpr reason metric_name{"tessera.watch.metric", "",
+                                    "a metric has a name that stands on one line, and is said once in a row; name it "
+                                    "otherwise"};
+inline constexpr reason no_metrics_file{
+    "tessera.watch.file", "", "the file that is there is no table of metrics; name another folder, or move it away"};
 inline constexpr reason network_made_otherwise{"tessera.network.arguments", "",
                                                "a network is made of its team and a seed, or of a part of another one; "
                                                "write net{team, seed{7}}, or net{whole.at(path)}"};

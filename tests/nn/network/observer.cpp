@@ -58,6 +58,35 @@ in_turn visits_of(const std::vector<std::string>& lines) {
   return lines.size() % 2 == 0 ? all : in_turn{};
 }
 
+/// Keeps what it is shown, by layer and tensor; gradients once for all that came.
+struct album final : nn::layer_observer {
+  std::map<std::string, at::Tensor> pictures;
+  void entered(const nn::layer_visit&) override {}
+  void left(const nn::layer_visit&) override {}
+  bool sees_tensors() const override { return true; }
+  void computed(const nn::layer_visit& v, std::span<const nn::layer_tensor> all) override {
+    for (const nn::layer_tensor& x : all) keep(v, "", x);
+  }
+  void gradient(const nn::layer_visit& v, const nn::layer_tensor& x) override { keep(v, "gradient of ", x); }
+  void keep(const nn::layer_visit& v, const char* what, const nn::layer_tensor& x) {
+    const char* const roles[] = {"operand", "parameter", "result"};
+    const std::string which = fmt::format("{} {}{} {}", v.name, what, roles[static_cast<int>(x.is)], x.number) +
+                              (x.name.empty() ? "" : " ") + x.name;
+    at::Tensor& there = pictures[which];
+    there = there.defined() ? there + x.local.detach() : x.local.detach().clone();
+  }
+};
+
+struct side : axis<2> {};
+using two_sides = mesh<side>;
+using shown_rows = tensor<partition<two_sides, blocks<side>, whole>, shape<watched_frames, dim<4>>, double>;
+struct shown_module {
+  constexpr auto operator()(auto x) const {
+    const auto y = tanh(x | nn::linear<6>{});
+    return y * y + y;
+  }
+};
+
 /// A layer that fails.
 struct failing {
   static constexpr const char* name = "failing";
@@ -130,6 +159,72 @@ TEST_CASE("each step is told once, however many came before, and of a graph that
   }
 }
 
+TEST_CASE("an observer that sees tensors is shown what serial layers take and give, and their gradients", "[runtime]") {
+  const auto run = in_team<two_sides>([](auto& t) {
+    nn::network<shown_module, shown_rows> net{t, seed{3}};
+    const at::Tensor whole = global_of({5, 4}, numbers{1}), g = global_of({5, 6}, numbers{2});
+    const auto part = [&](const at::Tensor& of) { return t.rank() == 0 ? of.slice(0, 0, 3) : of.slice(0, 3, 5); };
+    const auto step = [&] {
+      auto x = distribute<shown_rows>(t, whole);
+      x.requires_grad();
+      torch::autograd::backward({net(x).local()}, {part(g)});
+    };
+    step();  // its parameter's node lasts
+    const auto seen = std::make_shared<album>();
+    net.observe(seen);
+    step();
+
+    std::vector<at::Tensor> weights;  // whole on all
+    net.each_parameter([&](const nn::parameter& p) { weights.push_back(p.stored().local().detach()); });
+    const auto leaf = [](const at::Tensor& of) { return of.detach().requires_grad_(); };
+    const at::Tensor x = leaf(whole), w = leaf(weights[0]), b = leaf(weights[1]);
+    const at::Tensor h = at::linear(x, w, b);
+    const at::Tensor y = at::tanh(h);
+    const at::Tensor z = y * y;
+    for (const at::Tensor& one : {h, y, z}) one.retain_grad();
+    torch::autograd::backward({z + y}, {g});
+    const at::Tensor to_product = 2 * y * g;  // both operands are one tensor
+    const std::map<std::string, at::Tensor> wanted{
+        {"linear operand 0", part(x)},
+        {"linear parameter 0 0.weight", w},
+        {"linear parameter 1 0.bias", b},
+        {"linear result 0", part(h)},
+        {"linear gradient of result 0", part(h.grad())},
+        {"linear gradient of operand 0", part(x.grad())},
+        {"linear gradient of parameter 0 0.weight", w.grad()},
+        {"linear gradient of parameter 1 0.bias", b.grad()},
+        {"tanh operand 0", part(h)},
+        {"tanh result 0", part(y)},
+        {"tanh gradient of result 0", part(y.grad())},
+        {"tanh gradient of operand 0", part(h.grad())},
+        {"mul operand 0", part(y)},
+        {"mul operand 1", part(y)},
+        {"mul result 0", part(z)},
+        {"mul gradient of result 0", part(g)},
+        {"mul gradient of operand 0", part(to_product)},
+        {"add operand 0", part(z)},
+        {"add operand 1", part(y)},
+        {"add result 0", part(z + y)},
+        {"add gradient of result 0", part(g)},
+        {"add gradient of operand 0", part(g)},
+        {"add gradient of operand 1", part(g)},
+    };
+    std::string differ;
+    for (const auto& [name, picture] : seen->pictures)
+      if (wanted.count(name) == 0) differ += "also " + name + "; ";
+    for (const auto& [name, value] : wanted) {
+      const auto found = seen->pictures.find(name);
+      if (found == seen->pictures.end()) differ += "no " + name + "; ";
+      else if (found->second.sizes() != value.sizes() || !at::allclose(found->second, value, 1e-13, 1e-13))
+        differ += name + "; ";
+    }
+    return differ;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == "");
+}
+
 TEST_CASE("a layer that throws is left, and so is the backward that it interrupts", "[runtime]") {
   struct alone : axis<1> {};
   using line = tensor<partition<mesh<alone>, whole>, shape_of<4>, double>;
@@ -189,7 +284,7 @@ TEST_CASE("a profile of several steps says of each layer what its plan moves, ti
 TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, on all workers", "[plan][runtime]") {
   struct seen {
     std::vector<layer_span> spans, to_input;  // without and with a gradient of the input
-    std::string table, trace;
+    std::string table, scopes, trace;
   };
   const auto run = in_team<watched_grid>([](auto& t) {
     watched_net net{t, seed{3}};
@@ -209,7 +304,8 @@ TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, o
     }
     const profile of_step(net);
     step(false);
-    return seen{of_step.spans(), to_input, of_step.table(), of_step.chrome_trace()};
+    return seen{of_step.spans(), to_input, of_step.table(), of_step.table({.depth = 0, .by_bytes = true, .most = 2}),
+                of_step.chrome_trace()};
   });
   INFO(run.errors());
   REQUIRE(run.well());
@@ -236,6 +332,10 @@ TEST_CASE("a profile weighs what was counted: bytes and memory of every layer, o
     CHECK(r->trace == run.of(0).trace);
   }
   CHECK(run.of(0).table.find("\nbody.0 conv ") != std::string::npos);
+  const std::string& scopes = run.of(0).scopes;  // two, the largest first, one of them the layers of `body` together
+  CHECK(std::count(scopes.begin(), scopes.end(), '\n') == 4);
+  CHECK(scopes.find("body") == std::string::npos);
+  CHECK(scopes.find("\nall ") != std::string::npos);
   const auto trace = nlohmann::json::parse(run.of(0).trace);
   std::map<int, std::size_t> rows, names;
   for (const auto& event : trace.at("traceEvents")) {

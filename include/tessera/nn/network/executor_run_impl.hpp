@@ -51,6 +51,8 @@ class executor::run : public std::enable_shared_from_this<run> {
   }
 
   void one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine, purpose why) const;
+  std::vector<layer_tensor> shown(std::size_t i, const std::vector<at::Tensor>& operands, const layer_state& mine,
+                                  const std::vector<at::Tensor>& results) const;
   void recomputed(std::size_t which, std::vector<at::Tensor>& values, const layer_state* states, purpose why) const;
 
   std::shared_ptr<state> my_;
@@ -58,6 +60,24 @@ class executor::run : public std::enable_shared_from_this<run> {
   call_site at_;
   bool training_;
 };
+
+/// What a step took and gave, for whoever observes it.
+TESSERA_INLINE std::vector<layer_tensor> executor::run::shown(std::size_t i, const std::vector<at::Tensor>& operands,
+                                                              const layer_state& mine,
+                                                              const std::vector<at::Tensor>& results) const {
+  const step& node = my_->steps[i];
+  std::vector<layer_tensor> all;
+  for (std::size_t k = 0; k < operands.size(); ++k)
+    all.push_back({layer_tensor::operand, static_cast<int>(k), {}, bound_->where[node.operands[k]], operands[k]});
+  for (std::size_t k = 0; k < mine.parameters.size(); ++k) {
+    const tensor<dyn>& stored = mine.parameters[k].stored();
+    all.push_back(
+        {layer_tensor::parameter, static_cast<int>(k), mine.parameters[k].path(), stored.where(), stored.local()});
+  }
+  for (std::size_t k = 0; k < results.size(); ++k)
+    all.push_back({layer_tensor::result, static_cast<int>(k), {}, bound_->where[node.first_result + k], results[k]});
+  return all;
+}
 
 TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine,
                                        purpose why) const {
@@ -86,7 +106,7 @@ TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& v
       tessera::detail::threw(node.called, e.what());
     }
   }();
-  seen.gave(results);
+  seen.gave(results, [&] { return shown(i, operands, mine, results); });
   for (const parameter& w : mine.parameters) w.let_go(results);
   for (std::size_t k = 0; k < results.size(); ++k) {
     const std::size_t v = node.first_result + k;

@@ -2,10 +2,12 @@
 
 #include <tessera/comm/base/call_context.hpp>
 #include <tessera/comm/base/header_or_compiled.hpp>
+#include <tessera/comm/exchange/shared_layout.hpp>
 
 #include <ATen/core/Tensor.h>
 
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,10 +20,24 @@ struct layer_visit {
   purpose direction = purpose::forward;
 };
 
+/// A tensor that a layer took or gave, or the gradient of it, as this worker holds it.
+struct layer_tensor {
+  enum role : signed char { operand, parameter, result };
+
+  role is = result;
+  int number = 0;    ///< among those of its role
+  std::string name;  ///< of a parameter: its path, "0.weight"
+  std::shared_ptr<const engine::shared_layout> where;
+  at::Tensor local;
+
+  /// How it lies; a gradient lies as the adjoint of that, in the same boxes.
+  const tessera::layout& layout() const { return where->layout(); }
+};
+
 /// Is told of each layer of a network when this worker enters it and leaves it, forward and backward: `net.observe(…)`.
 ///
 /// Visits are not nested. A backward visit ends where that of another layer begins or backward ends: what happens
-/// between two layers counts for the first of them.
+/// between two layers counts for the first of them. An observer does not throw: the other workers would wait.
 class layer_observer {
  public:
   layer_observer() = default;
@@ -30,6 +46,14 @@ class layer_observer {
   virtual ~layer_observer() = default;
   virtual void entered(const layer_visit& visit) = 0;
   virtual void left(const layer_visit& visit) = 0;
+
+  /// Whether it is shown tensors too; else nothing is made ready for that.
+  virtual bool sees_tensors() const { return false; }
+  /// What the layer took and gave, behind its forward. The visit is a backward one where the layer is recomputed.
+  virtual void computed(const layer_visit&, std::span<const layer_tensor>) {}
+  /// A gradient, within the visit: of a result as it comes, of an operand or a parameter's stored form as the layer
+  /// gives it back, to which other layers add theirs. What is held until its gradients are reduced gives none back.
+  virtual void gradient(const layer_visit&, const layer_tensor&) {}
 };
 
 namespace engine {
@@ -54,15 +78,20 @@ class observed_layer {
     if (observer_) observer_->left({node_->path, node_->name, direction_});
   }
 
-  void gave(const std::vector<at::Tensor>& results) {
-    if (observer_) follow(results);
+  /// The layer gave results; `all()` are the tensors that an observer is shown.
+  template <class Tensors>
+  void gave(const std::vector<at::Tensor>& results, const Tensors& all) {
+    if (observer_) follow(results, observer_->sees_tensors() ? all() : std::vector<layer_tensor>());
   }
 
  private:
   class on_the_way;
+  class gradients_come;
+  class gradients_go;
+  struct made_nodes;
 
   void enter(const std::shared_ptr<const observed_node>& node, purpose direction);
-  void follow(const std::vector<at::Tensor>& results) const;
+  void follow(const std::vector<at::Tensor>& results, const std::vector<layer_tensor>& all) const;
 
   std::shared_ptr<const observed_node> node_;
   std::shared_ptr<layer_observer> observer_;
