@@ -9,10 +9,17 @@ namespace tessera {
 
 namespace with {
 
+template <index_t> struct batch;
 template <index_t> struct expected;
 template <index_t> struct found;
 template <index_t> struct has;
+template <index_t> struct needed;
+template <index_t> struct other_worker;
+template <index_t> struct samples;
 template <index_t> struct says;
+template <index_t> struct step;
+template <index_t> struct steps;
+template <index_t> struct worker;
 
 }  // namespace with
 
@@ -78,6 +85,56 @@ template <class... Told> struct weight_below_zero {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.data_parallel.weight] a weight is zero or more, as a number of samples is"); } };
+template <class... Told> struct loader_options_wrong {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.options] a step takes one sample or more and a loader reads none or more batches ahead; name the axes that cut a batch where no tensor type says it, and there alone"); } };
+template <class... Told> struct dataset_without_size {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.size] the data set does not say how many samples it has, so that none has a number; let its size() say it"); } };
+template <class... Told> struct epoch_without_steps {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.empty] an epoch has no step; give more samples, or make the batch smaller"); } };
+template <class... Told> struct sample_not_read {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.read] samples cannot be read; look at what the data set says of them"); } };
+template <class... Told> struct samples_differ {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.shape] two workers read samples of other extents or elements, which make no batch; give all samples the same ones"); } };
+template <class... Told> struct no_such_step {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.step] an epoch has no such step; count from 0 up to steps() - 1"); } };
+template <class... Told> struct other_dataset {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.samples] the loader's state is that of a data set with another number of samples; load it where that one is read"); } };
+template <class... Told> struct loader_state_wrong {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.state] this is no state of a loader, or it was altered; load what state() of a loader gave"); } };
+template <class... Told> struct no_such_tokens {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tokens.sample] tokens are uint16, uint32, int32 or int64, and samples have one or more and begin one or more apart; correct the options of the token file"); } };
+template <class... Told> struct too_few_tokens {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tokens.few] the file has no sample of so many tokens with one behind it; name a longer file, or make samples shorter"); } };
 template <class... Told> struct parameter_not_shared {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -220,6 +277,16 @@ template <> struct verdict_for<&code::stepped_inside_window> { template <class W
 template <> struct verdict_for<&code::parameters_changed> { template <class Why> using type = verdicts::parameters_changed<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
 template <> struct verdict_for<&code::two_windows> { template <class Why> using type = verdicts::two_windows<>; };
 template <> struct verdict_for<&code::weight_below_zero> { template <class Why> using type = verdicts::weight_below_zero<>; };
+template <> struct verdict_for<&code::loader_options_wrong> { template <class Why> using type = verdicts::loader_options_wrong<>; };
+template <> struct verdict_for<&code::dataset_without_size> { template <class Why> using type = verdicts::dataset_without_size<>; };
+template <> struct verdict_for<&code::epoch_without_steps> { template <class Why> using type = verdicts::epoch_without_steps<with::samples<Why::number(0)>, with::batch<Why::number(1)>>; };
+template <> struct verdict_for<&code::sample_not_read> { template <class Why> using type = verdicts::sample_not_read<>; };
+template <> struct verdict_for<&code::samples_differ> { template <class Why> using type = verdicts::samples_differ<with::worker<Why::number(0)>, with::other_worker<Why::number(1)>>; };
+template <> struct verdict_for<&code::no_such_step> { template <class Why> using type = verdicts::no_such_step<with::step<Why::number(0)>, with::steps<Why::number(1)>>; };
+template <> struct verdict_for<&code::other_dataset> { template <class Why> using type = verdicts::other_dataset<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::loader_state_wrong> { template <class Why> using type = verdicts::loader_state_wrong<>; };
+template <> struct verdict_for<&code::no_such_tokens> { template <class Why> using type = verdicts::no_such_tokens<>; };
+template <> struct verdict_for<&code::too_few_tokens> { template <class Why> using type = verdicts::too_few_tokens<with::needed<Why::number(0)>, with::found<Why::number(1)>>; };
 template <> struct verdict_for<&code::parameter_not_shared> { template <class Why> using type = verdicts::parameter_not_shared<>; };
 template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = verdicts::flow_of_another_program<>; };
 template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = verdicts::program_without_output<>; };

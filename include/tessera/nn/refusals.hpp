@@ -41,6 +41,34 @@ inline constexpr reason two_windows{"tessera.data_parallel.windows", "",
                                     "a window is open already; let it end before the next one"};
 inline constexpr reason weight_below_zero{"tessera.data_parallel.weight", "",
                                           "a weight is zero or more, as a number of samples is"};
+inline constexpr reason loader_options_wrong{
+    "tessera.loader.options", "",
+    "a step takes one sample or more and a loader reads none or more batches ahead; name the axes that cut a batch "
+    "where no tensor type says it, and there alone"};
+inline constexpr reason dataset_without_size{
+    "tessera.loader.size", "",
+    "the data set does not say how many samples it has, so that none has a number; let its size() say it"};
+inline constexpr reason epoch_without_steps{"tessera.loader.empty", "samples, batch",
+                                            "an epoch has no step; give more samples, or make the batch smaller"};
+inline constexpr reason sample_not_read{"tessera.loader.read", "",
+                                        "samples cannot be read; look at what the data set says of them"};
+inline constexpr reason samples_differ{
+    "tessera.loader.shape", "worker, other worker",
+    "two workers read samples of other extents or elements, which make no batch; give all samples the same ones"};
+inline constexpr reason no_such_step{"tessera.loader.step", "step, steps",
+                                     "an epoch has no such step; count from 0 up to steps() - 1"};
+inline constexpr reason other_dataset{
+    "tessera.loader.samples", "expected, found",
+    "the loader's state is that of a data set with another number of samples; load it where that one is read"};
+inline constexpr reason loader_state_wrong{
+    "tessera.loader.state", "", "this is no state of a loader, or it was altered; load what state() of a loader gave"};
+inline constexpr reason no_such_tokens{
+    "tessera.tokens.sample", "",
+    "tokens are uint16, uint32, int32 or int64, and samples have one or more and begin one or more apart; correct the "
+    "options of the token file"};
+inline constexpr reason too_few_tokens{"tessera.tokens.few", "needed, found",
+                                       "the file has no sample of so many tokens with one behind it; name a longer "
+                                       "file, or make samples shorter"};
 inline constexpr reason parameter_not_shared{"tessera.network.part", "",
                                              "the network has nothing under this key that another could share; name "
                                              "the part's path as the keys of the state dict do, at(path)"};
