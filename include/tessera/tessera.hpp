@@ -1,10 +1,10 @@
 #pragma once
 
 // What programs of types need: the algebra, transports, distributed LibTorch tensors, functions, layers, losses, state
-// dicts. Apart stand files (nn/file/weights_file.hpp), programs that are put together while they run
-// (nn/network/program_parts.hpp) and their files (nn/file/network_file.hpp), modules of LibTorch that are data parallel
-// (nn/gradient/data_parallel.hpp), devices (comm/nccl/over_nccl.hpp, tensor/device/staged_transport.hpp) and all that
-// prints (inspect/).
+// dicts. Apart stand files (nn/file/weights_file.hpp), samples (nn/data/loader.hpp), programs that are put together
+// while they run (nn/network/program_parts.hpp) and their files (nn/file/network_file.hpp), modules of LibTorch that
+// are data parallel (nn/gradient/data_parallel.hpp), devices (comm/nccl/over_nccl.hpp,
+// tensor/device/staged_transport.hpp) and all that prints (inspect/).
 #include <tessera/network.hpp>
 #include <tessera/nn/layer/cross_entropy.hpp>
 #include <tessera/nn/layer/with_indices.hpp>

@@ -32,7 +32,7 @@ TEST_CASE("batches of an epoch are its positions one after the other, all but a 
 }
 
 /// Balanced parts: the first n mod p have one more.
-interval part(index_t n, index_t parts, index_t k) {
+interval balanced_part(index_t n, index_t parts, index_t k) {
   return {k * (n / parts) + std::min(k, n % parts), (k + 1) * (n / parts) + std::min(k + 1, n % parts)};
 }
 
@@ -50,8 +50,8 @@ TEST_CASE("workers along axes that cut a batch read its parts in turn, along oth
   for (const interval batch : {interval{0, 6}, interval{40, 53}, interval{7, 11}, interval{3, 3}})
     for (int i = 0; i < m.size(); ++i) {
       const coordinates c = m.at(i);
-      const interval node = part(batch.size(), 2, c[1]);
-      const interval mine = part(node.size(), 3, c[2]);
+      const interval node = balanced_part(batch.size(), 2, c[1]);
+      const interval mine = balanced_part(node.size(), 3, c[2]);
       const intervals given = positions_of(batch, x, m.rank(c));
       REQUIRE(given.count == 1);
       CHECK(given[0].size() == mine.size());

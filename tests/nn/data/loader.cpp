@@ -19,8 +19,8 @@ namespace tessera::testing {
 namespace {
 
 using nn::loader;
-using nn::loader_options;
 using nn::state_dict;
+using nn::engine::loader_options;
 using torch::data::Example;
 
 mesh_value grid_of(int rows, int columns) {
@@ -234,7 +234,7 @@ TEST_CASE("any batch of any epoch is there by itself, and the position stays", "
         }
         all = all && step == samples.steps();
       }
-      all = all && beside.position() == nn::loader_position{};
+      all = all && beside.position() == nn::engine::loader_position{};
       beside.seek({2, 10});
       return all && same_bits(full_tensor(beside.next()->target), full_tensor(beside.at(2, 2).target));
     });
@@ -313,7 +313,7 @@ TEST_CASE("a sample that one worker cannot read is an error on all, and the next
       loader samples(team, data, options);
       bool all = samples.next().has_value();
       const std::string says = told([&] { samples.next(); });
-      all = all && says == "tessera.loader.read" && samples.position() == nn::loader_position{0, 5};
+      all = all && says == "tessera.loader.read" && samples.position() == nn::engine::loader_position{0, 5};
       all = all && told([&] { samples.at(0, 1); }) == "tessera.loader.read";
       *bad = -1;
       const auto again = samples.next();
@@ -357,6 +357,30 @@ TEST_CASE("samples that make no batch are refused on all workers", "[refusal]") 
           loader samples(team, uneven(at::zeros({3}, at::kDouble)), options);
           samples.next();
         }) == "tessera.loader.read");
+}
+
+/// Samples that another worker may have otherwise.
+struct shifted : torch::data::datasets::Dataset<shifted, torch::data::TensorExample> {
+  explicit shifted(double by) : by_(by) {}
+  torch::data::TensorExample get(std::size_t i) override { return values_of(i) + by_; }
+  std::optional<std::size_t> size() const override { return 9; }
+  double by_;
+};
+
+TEST_CASE("batches move no bytes; copies that differ are an error where everything is compared", "[plan]") {
+  const auto epoch_of = [](const team_handle& team, double more) {
+    team->checks = checks::always;
+    loader samples(team, shifted(more), by_data(4));
+    const index_t before = team->total.bytes;
+    for (auto& [inputs] : samples.epoch()) static_cast<void>(inputs.local());
+    if (team->total.bytes != before) throw std::runtime_error("it moved bytes");
+    return true;
+  };
+  const auto well = on_grid(2, 2, [&](const team_handle& team) { return epoch_of(team, team->at()[0]); });
+  CHECK(well.errors() == "");
+  const auto codes =
+      on_grid(2, 2, [&](const team_handle& team) { return told([&] { epoch_of(team, team->at()[1]); }); });
+  for (int r = 0; r < 4; ++r) CHECK(codes.of(r) == "tessera.agree.copies");
 }
 
 /// A data set that does not know its size.

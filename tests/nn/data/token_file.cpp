@@ -14,13 +14,13 @@ namespace tessera::testing {
 namespace {
 
 using nn::token_file;
-using nn::token_options;
+using token_options = token_file::options;
 
 /// A folder that goes with its test.
-struct scratch_folder {
+struct tokens_folder {
   std::filesystem::path path = std::filesystem::temp_directory_path() / fmt::format("tessera_tokens_{}", ::getpid());
-  scratch_folder() { std::filesystem::create_directories(path); }
-  ~scratch_folder() { std::filesystem::remove_all(path); }
+  tokens_folder() { std::filesystem::create_directories(path); }
+  ~tokens_folder() { std::filesystem::remove_all(path); }
 
   std::filesystem::path write(const std::string& name, const std::string& bytes) const {
     std::ofstream(path / name, std::ios::binary) << bytes;
@@ -55,7 +55,7 @@ auto on_row(int workers, F&& f) {
 }
 
 template <class Stored>
-void check_samples(const scratch_folder& folder, at::ScalarType element) {
+void check_samples(const tokens_folder& folder, at::ScalarType element) {
   const std::string header = "forty two bytes, which are nobody's tokens";
   for (const std::size_t n : {5, 6, 100})
     for (const index_t length : {1, 4})
@@ -92,7 +92,7 @@ void check_samples(const scratch_folder& folder, at::ScalarType element) {
 }
 
 TEST_CASE("samples are ranges of the tokens, and their targets the same one further", "[law]") {
-  const scratch_folder folder;
+  const tokens_folder folder;
   check_samples<std::uint16_t>(folder, at::kUInt16);
   check_samples<std::uint32_t>(folder, at::kUInt32);
   check_samples<std::int32_t>(folder, at::kInt);
@@ -100,14 +100,14 @@ TEST_CASE("samples are ranges of the tokens, and their targets the same one furt
 }
 
 TEST_CASE("workers read a file of tokens in batches, each token of it once", "[law]") {
-  const scratch_folder folder;
+  const tokens_folder folder;
   std::vector<std::uint16_t> tokens(101);
   for (std::size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::uint16_t>(i);
   const auto path = folder.write("train.bin", bytes_of(tokens));
   const auto seen = on_row(3, [&](const team_handle& team) {
     token_options length;
     length.length = 4;
-    nn::loader_options options;
+    nn::engine::loader_options options;
     options.batch = 7;
     options.cut_by = {"data"};
     options.ahead = 1;
@@ -130,7 +130,7 @@ TEST_CASE("workers read a file of tokens in batches, each token of it once", "[l
 }
 
 TEST_CASE("files that hold no samples are refused on all workers, also where one alone meets them", "[refusal]") {
-  const scratch_folder folder;
+  const tokens_folder folder;
   const auto good = folder.write("good", bytes_of(std::vector<std::uint16_t>(10)));
   const auto empty = folder.write("empty", ""), odd = folder.write("odd", "abc"),
              five = folder.write("five", "abcdefghij");

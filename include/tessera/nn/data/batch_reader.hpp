@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// How a loader makes batches of samples.
 struct loader_options {
@@ -29,10 +29,6 @@ struct loader_position {
 
   friend bool operator==(const loader_position&, const loader_position&) = default;
 };
-
-}  // namespace tessera::nn
-
-namespace tessera::nn::engine {
 
 /// Reads batches: of each one a worker's own samples, as boxes of tensors that lie over the team.
 class batch_reader {

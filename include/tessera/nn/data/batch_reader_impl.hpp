@@ -53,10 +53,13 @@ TESSERA_INLINE batch_reader::batch_reader(const team_handle& team, sample_source
       source_(std::move(source)),
       columns_(std::move(columns)),
       options_(std::move(options)),
-      plan_{static_cast<index_t>(source_.size.value_or(0)), options_.batch, options_.drop_last},
+      plan_{0, options_.batch, options_.drop_last},
       order_(tessera::detail::stream_of(options_.seed, "order") >> 1) {
   const scoped_context now(*team, {.why = purpose::agreement, .name = "making a loader", .at = at});
   const auto prepare = [&] {
+    const std::optional<std::size_t> size = source_.size();
+    if (!size) throw error(refusal{code::dataset_without_size});
+    plan_.samples = static_cast<index_t>(*size);
     check_options();
     for (const column_type& one : columns_) {
       samples_lie_.push_back(one ? one->layout : nn::detail::cut_by_axes(team->mesh(), options_.cut_by));
@@ -64,7 +67,7 @@ TESSERA_INLINE batch_reader::batch_reader(const team_handle& team, sample_source
     }
   };
   if (team->inside()) {
-    tessera::detail::throw_on_all(team, code::loader_options_wrong, prepare);
+    tessera::detail::throw_on_all(team, code::dataset_without_size, prepare);
     agree_on_options();
   } else {
     prepare();
@@ -77,7 +80,6 @@ TESSERA_INLINE void batch_reader::check_options() const {
   for (const column_type& one : columns_) typed = typed || one.has_value();
   if (options_.batch < 1 || options_.ahead < 0 || (typed && !options_.cut_by.empty()))
     throw error(refusal{code::loader_options_wrong});
-  if (!source_.size) throw error(refusal{code::dataset_without_size});
   if (plan_.steps() == 0) throw error(refusal{code::epoch_without_steps, plan_.samples, plan_.batch});
   for (const column_type& one : columns_) {
     if (!one) continue;
@@ -318,7 +320,7 @@ TESSERA_INLINE at::Tensor batch_reader::box_of_column(std::size_t column, const 
     for (const interval& one : held[d]) pieces.push_back(part.narrow(d, one.lo, one.size()));
     part = pieces.size() == 1 ? pieces[0] : at::cat(pieces, d);
   }
-  return part.to(device).contiguous();
+  return part.contiguous().to(device);
 }
 
 TESSERA_INLINE void batch_reader::seek(const loader_position& to) {

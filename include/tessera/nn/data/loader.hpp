@@ -51,21 +51,23 @@ class loader {
  public:
   /// A batch, as LibTorch's own loader gives it: `data`, and `target` where samples have one.
   using batch_type = torch::data::Example<Inputs, Targets>;
+  using options = engine::loader_options;
+  using position_type = engine::loader_position;
 
-  template <class Team, NumberedDataset Data>
+  template <class Team, engine::NumberedDataset Data>
     requires(engine::labelled<Data> == !std::is_void_v<Targets>)
-  loader(const Team& team, Data data, loader_options options = {}, call_site at = call_site::here())
+  loader(const Team& team, Data data, options how = {}, call_site at = call_site::here())
       : reader_(std::make_unique<engine::batch_reader>(engine::handle_of(team), engine::samples_of(std::move(data)),
-                                                       columns(), std::move(options), at)) {}
+                                                       columns(), std::move(how), at)) {}
 
   index_t samples() const { return reader_->plan().samples; }
   /// Steps of an epoch: ⌈samples / batch⌉, or ⌊samples / batch⌋ with `drop_last`.
   index_t steps() const { return reader_->plan().steps(); }
 
   /// What comes next.
-  const loader_position& position() const { return reader_->position(); }
+  const position_type& position() const { return reader_->position(); }
   /// Goes on at another position, the same on all workers.
-  void seek(const loader_position& to) { reader_->seek(to); }
+  void seek(const position_type& to) { reader_->seek(to); }
 
   /// The next batch of the epoch; none at its end, and the next call begins the next epoch.
   std::optional<batch_type> next(call_site at = call_site::here()) {
@@ -140,8 +142,8 @@ class loader {
   std::unique_ptr<engine::batch_reader> reader_;
 };
 
-template <class Team, NumberedDataset Data>
-loader(const Team&, Data, loader_options = {}, call_site = {})
+template <class Team, engine::NumberedDataset Data>
+loader(const Team&, Data, engine::loader_options = {}, call_site = {})
     -> loader<tensor<dyn>, std::conditional_t<engine::labelled<Data>, tensor<dyn>, void>>;
 
 }  // namespace tessera::nn

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace tessera::nn {
+namespace tessera::nn::engine {
 
 /// A data set of LibTorch whose samples have numbers, `torch::data::datasets::BatchDataset`: no stream, no state.
 template <class Data>
@@ -23,14 +23,10 @@ concept NumberedDataset = requires(Data& data, at::ArrayRef<std::size_t> numbers
   { data.size() } -> std::same_as<std::optional<std::size_t>>;
 } && !Data::is_stateful;
 
-}  // namespace tessera::nn
-
-namespace tessera::nn::engine {
-
 /// Samples by number, as a loader reads them: a tensor of inputs, dimension 0 the samples', and one of targets where
 /// there are any.
 struct sample_source {
-  std::optional<std::size_t> size;
+  std::function<std::optional<std::size_t>()> size;
   std::function<std::vector<at::Tensor>(at::ArrayRef<std::size_t>)> read;
 };
 
@@ -77,8 +73,8 @@ inline constexpr bool labelled = batch_columns<typename Data::BatchType>::labell
 template <NumberedDataset Data>
 sample_source samples_of(Data data) {
   auto kept = std::make_shared<Data>(std::move(data));
-  const std::optional<std::size_t> size = kept->size();
-  return {size, [kept](at::ArrayRef<std::size_t> numbers) {
+  return {[kept] { return kept->size(); },
+          [kept](at::ArrayRef<std::size_t> numbers) {
             return batch_columns<typename Data::BatchType>::of(kept->get_batch(numbers));
           }};
 }

@@ -16,14 +16,6 @@ class mapped_file;
 
 namespace tessera::nn {
 
-/// How a file of tokens is read.
-struct token_options {
-  index_t length = 1;                    ///< tokens of a sample
-  index_t stride = 0;                    ///< tokens from one sample to the next; 0: as many as a sample has
-  at::ScalarType element = at::kUInt16;  ///< of a token in the file: uint16, uint32, int32 or int64
-  index_t header_bytes = 0;              ///< before the first token
-};
-
 /// A file of tokens as a data set of LibTorch: plain binary in the machine's order of bytes, as nanoGPT's train.bin.
 ///
 /// Sample i begins at token i · stride. Its inputs are `length` tokens from there on, its targets the same number one
@@ -34,12 +26,19 @@ struct token_options {
 /// what one of them meets is an error on all.
 class token_file : public torch::data::datasets::BatchDataset<token_file, torch::data::Example<>> {
  public:
-  token_file(const team_handle& team, const std::filesystem::path& path, const token_options& options,
+  /// How a file of tokens is read.
+  struct options {
+    index_t length = 1;                    ///< tokens of a sample
+    index_t stride = 0;                    ///< tokens from one sample to the next; 0: as many as a sample has
+    at::ScalarType element = at::kUInt16;  ///< of a token in the file: uint16, uint32, int32 or int64
+    index_t header_bytes = 0;              ///< before the first token
+  };
+
+  token_file(const team_handle& team, const std::filesystem::path& path, const options& how,
              call_site at = call_site::here());
   template <Mesh M>
-  token_file(const team<M>& of, const std::filesystem::path& path, const token_options& options,
-             call_site at = call_site::here())
-      : token_file(of.state(), path, options, at) {}
+  token_file(const team<M>& of, const std::filesystem::path& path, const options& how, call_site at = call_site::here())
+      : token_file(of.state(), path, how, at) {}
 
   index_t tokens() const { return tokens_; }
   std::optional<std::size_t> size() const override { return samples_; }
@@ -48,7 +47,7 @@ class token_file : public torch::data::datasets::BatchDataset<token_file, torch:
   torch::data::Example<> get_batch(at::ArrayRef<std::size_t> numbers) override;
 
  private:
-  token_options options_;
+  options how_;
   std::shared_ptr<const tessera::detail::mapped_file> file_;
   index_t tokens_ = 0;
   std::size_t samples_ = 0;

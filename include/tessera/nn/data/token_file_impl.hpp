@@ -54,26 +54,26 @@ inline auto token_reader(at::ScalarType element) {
 
 namespace tessera::nn {
 
-TESSERA_INLINE token_file::token_file(const team_handle& team, const std::filesystem::path& path,
-                                      const token_options& options, call_site at)
-    : options_(options) {
+TESSERA_INLINE token_file::token_file(const team_handle& team, const std::filesystem::path& path, const options& how,
+                                      call_site at)
+    : how_(how) {
   const tessera::engine::scoped_context now(*team, {.why = purpose::state, .name = "opening a token file", .at = at});
-  if (options_.stride == 0) options_.stride = options_.length;
+  if (how_.stride == 0) how_.stride = how_.length;
   const auto open = [&] {
-    static_cast<void>(tessera::detail::token_reader(options_.element));
-    if (options_.length < 1 || options_.stride < 1 || options_.header_bytes < 0)
+    static_cast<void>(tessera::detail::token_reader(how_.element));
+    if (how_.length < 1 || how_.stride < 1 || how_.header_bytes < 0)
       throw error(refusal{code::no_such_tokens}, path.string());
     file_ = std::make_shared<const tessera::detail::mapped_file>(path);
-    const auto bytes = static_cast<index_t>(file_->size()) - options_.header_bytes;
-    const auto each = static_cast<index_t>(at::elementSize(options_.element));
+    const auto bytes = static_cast<index_t>(file_->size()) - how_.header_bytes;
+    const auto each = static_cast<index_t>(at::elementSize(how_.element));
     tokens_ = bytes / each;
     if (bytes < 0 || bytes % each != 0)
       throw error(
-          refusal{code::file_truncated, options_.header_bytes + (bytes < 0 ? 0 : tokens_ + 1) * each, file_->size()},
+          refusal{code::file_truncated, how_.header_bytes + (bytes < 0 ? 0 : tokens_ + 1) * each, file_->size()},
           path.string());
-    if (tokens_ - 1 < options_.length)  // the last target is one further
-      throw error(refusal{code::too_few_tokens, options_.length, std::max<index_t>(tokens_ - 1, 0)}, path.string());
-    samples_ = static_cast<std::size_t>((tokens_ - options_.length - 1) / options_.stride + 1);
+    if (tokens_ - 1 < how_.length)  // the last target is one further
+      throw error(refusal{code::too_few_tokens, how_.length, std::max<index_t>(tokens_ - 1, 0)}, path.string());
+    samples_ = static_cast<std::size_t>((tokens_ - how_.length - 1) / how_.stride + 1);
   };
   if (!team->inside()) {
     open();
@@ -81,26 +81,26 @@ TESSERA_INLINE token_file::token_file(const team_handle& team, const std::filesy
   }
   tessera::detail::throw_on_all(team, code::file_missing, open);
   tessera::engine::fingerprint f;
-  f << tokens_ << options_.length << options_.stride;
+  f << tokens_ << how_.length << how_.stride;
   team->agree(f.value(), "opening a token file", [&] {
-    return fmt::format("opening {} of {} tokens, {} samples of {}", path.string(), tokens_, samples_, options_.length);
+    return fmt::format("opening {} of {} tokens, {} samples of {}", path.string(), tokens_, samples_, how_.length);
   });
 }
 
 TESSERA_INLINE torch::data::Example<> token_file::get_batch(at::ArrayRef<std::size_t> numbers) {
   const auto rows = static_cast<index_t>(numbers.size());
-  at::Tensor inputs = at::empty({rows, options_.length}, at::kLong), targets = at::empty_like(inputs);
-  const auto read = tessera::detail::token_reader(options_.element);
-  const auto each = static_cast<index_t>(at::elementSize(options_.element));
-  const std::byte* const tokens = file_->data() + options_.header_bytes;
+  at::Tensor inputs = at::empty({rows, how_.length}, at::kLong), targets = at::empty_like(inputs);
+  const auto read = tessera::detail::token_reader(how_.element);
+  const auto each = static_cast<index_t>(at::elementSize(how_.element));
+  const std::byte* const tokens = file_->data() + how_.header_bytes;
   std::int64_t *in = inputs.data_ptr<std::int64_t>(), *out = targets.data_ptr<std::int64_t>();
   for (const std::size_t i : numbers) {
     TORCH_CHECK_INDEX(i < samples_, "sample ", i, " of ", samples_);
-    const std::byte* const from = tokens + static_cast<index_t>(i) * options_.stride * each;
-    read(from, options_.length, in);
-    read(from + each, options_.length, out);
-    in += options_.length;
-    out += options_.length;
+    const std::byte* const from = tokens + static_cast<index_t>(i) * how_.stride * each;
+    read(from, how_.length, in);
+    read(from + each, how_.length, out);
+    in += how_.length;
+    out += how_.length;
   }
   return {inputs, targets};
 }
