@@ -9,10 +9,17 @@ namespace tessera {
 
 namespace with {
 
+template <index_t> struct batch;
 template <index_t> struct expected;
 template <index_t> struct found;
 template <index_t> struct has;
+template <index_t> struct needed;
+template <index_t> struct other_worker;
+template <index_t> struct samples;
 template <index_t> struct says;
+template <index_t> struct step;
+template <index_t> struct steps;
+template <index_t> struct worker;
 
 }  // namespace with
 
@@ -118,6 +125,56 @@ template <class... Told> struct other_numbers {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.training.state] these are not the numbers that state() of this object gives; load those"); } };
+template <class... Told> struct loader_options_wrong {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.options] a step takes one sample or more and a loader reads none or more batches ahead; name the axes that cut a batch where no tensor type says it, and there alone"); } };
+template <class... Told> struct dataset_without_size {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.size] the data set does not say how many samples it has, so that none has a number; let its size() say it"); } };
+template <class... Told> struct epoch_without_steps {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.empty] an epoch has no step; give more samples, or make the batch smaller"); } };
+template <class... Told> struct sample_not_read {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.read] samples cannot be read; look at what the data set says of them"); } };
+template <class... Told> struct samples_differ {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.shape] two workers read samples of other extents or elements, which make no batch; give all samples the same ones"); } };
+template <class... Told> struct no_such_step {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.step] an epoch has no such step; count from 0 up to steps() - 1"); } };
+template <class... Told> struct other_dataset {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.samples] the loader's state is that of a data set with another number of samples; load it where that one is read"); } };
+template <class... Told> struct loader_state_wrong {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.loader.state] this is no state of a loader, or it was altered; load what state() of a loader gave"); } };
+template <class... Told> struct no_such_tokens {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tokens.sample] tokens are uint16, uint32, int32 or int64, and samples have one or more and begin one or more apart; correct the options of the token file"); } };
+template <class... Told> struct too_few_tokens {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.tokens.few] the file has no sample of so many tokens with one behind it; name a longer file, or make samples shorter"); } };
 template <class... Told> struct parameter_not_shared {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -203,6 +260,36 @@ template <class... Told> struct other_parameters {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.parameters] these are other parameters than the network's; load those that the same network saved"); } };
+template <class... Told> struct checkpoint_missing {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.missing] there is no whole checkpoint in this folder; name the folder that was saved to, or the checkpoint's own"); } };
+template <class... Told> struct checkpoint_of_other_version {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.version] the checkpoint was written by another version of the library; load it with that one"); } };
+template <class... Told> struct checkpoint_entry_named {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.entry] entries of a checkpoint have names of their own without a slash, and one of them a team; name each thing once"); } };
+template <class... Told> struct checkpoint_folder_not_shared {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.folder] workers see different folders under this path; name a folder that all of them share"); } };
+template <class... Told> struct optimizer_not_kept {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.optimizer] states of SGD, Adam, AdamW, RMSprop and Adagrad are kept, no others; step by one of these, or keep its state by state() and load_state()"); } };
+template <class... Told> struct optimizer_of_other_leaves {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.leaves] the optimizer steps what no network of the checkpoint has; name its network as an entry too"); } };
 template <class... Told> struct serial_view_wrong {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -283,6 +370,16 @@ template <> struct verdict_for<&code::loss_without_fractions> { template <class 
 template <> struct verdict_for<&code::unscaled_twice> { template <class Why> using type = verdicts::unscaled_twice<>; };
 template <> struct verdict_for<&code::half_unscaled> { template <class Why> using type = verdicts::half_unscaled<>; };
 template <> struct verdict_for<&code::other_numbers> { template <class Why> using type = verdicts::other_numbers<>; };
+template <> struct verdict_for<&code::loader_options_wrong> { template <class Why> using type = verdicts::loader_options_wrong<>; };
+template <> struct verdict_for<&code::dataset_without_size> { template <class Why> using type = verdicts::dataset_without_size<>; };
+template <> struct verdict_for<&code::epoch_without_steps> { template <class Why> using type = verdicts::epoch_without_steps<with::samples<Why::number(0)>, with::batch<Why::number(1)>>; };
+template <> struct verdict_for<&code::sample_not_read> { template <class Why> using type = verdicts::sample_not_read<>; };
+template <> struct verdict_for<&code::samples_differ> { template <class Why> using type = verdicts::samples_differ<with::worker<Why::number(0)>, with::other_worker<Why::number(1)>>; };
+template <> struct verdict_for<&code::no_such_step> { template <class Why> using type = verdicts::no_such_step<with::step<Why::number(0)>, with::steps<Why::number(1)>>; };
+template <> struct verdict_for<&code::other_dataset> { template <class Why> using type = verdicts::other_dataset<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::loader_state_wrong> { template <class Why> using type = verdicts::loader_state_wrong<>; };
+template <> struct verdict_for<&code::no_such_tokens> { template <class Why> using type = verdicts::no_such_tokens<>; };
+template <> struct verdict_for<&code::too_few_tokens> { template <class Why> using type = verdicts::too_few_tokens<with::needed<Why::number(0)>, with::found<Why::number(1)>>; };
 template <> struct verdict_for<&code::parameter_not_shared> { template <class Why> using type = verdicts::parameter_not_shared<>; };
 template <> struct verdict_for<&code::flow_of_another_program> { template <class Why> using type = verdicts::flow_of_another_program<>; };
 template <> struct verdict_for<&code::program_without_output> { template <class Why> using type = verdicts::program_without_output<>; };
@@ -300,6 +397,12 @@ template <> struct verdict_for<&code::file_altered> { template <class Why> using
 template <> struct verdict_for<&code::file_not_ours> { template <class Why> using type = verdicts::file_not_ours<>; };
 template <> struct verdict_for<&code::file_of_other_elements> { template <class Why> using type = verdicts::file_of_other_elements<>; };
 template <> struct verdict_for<&code::other_parameters> { template <class Why> using type = verdicts::other_parameters<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::checkpoint_missing> { template <class Why> using type = verdicts::checkpoint_missing<>; };
+template <> struct verdict_for<&code::checkpoint_of_other_version> { template <class Why> using type = verdicts::checkpoint_of_other_version<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::checkpoint_entry_named> { template <class Why> using type = verdicts::checkpoint_entry_named<>; };
+template <> struct verdict_for<&code::checkpoint_folder_not_shared> { template <class Why> using type = verdicts::checkpoint_folder_not_shared<>; };
+template <> struct verdict_for<&code::optimizer_not_kept> { template <class Why> using type = verdicts::optimizer_not_kept<>; };
+template <> struct verdict_for<&code::optimizer_of_other_leaves> { template <class Why> using type = verdicts::optimizer_of_other_leaves<>; };
 template <> struct verdict_for<&code::serial_view_wrong> { template <class Why> using type = verdicts::serial_view_wrong<>; };
 template <> struct verdict_for<&code::nothing_renamed> { template <class Why> using type = verdicts::nothing_renamed<>; };
 template <> struct verdict_for<&code::norm_of_no_order> { template <class Why> using type = verdicts::norm_of_no_order<>; };

@@ -64,6 +64,34 @@ inline constexpr reason half_unscaled{
     "a gradient of float16 loses by unscaling what the scale kept; store the parameter in float, by weights_as"};
 inline constexpr reason other_numbers{"tessera.training.state", "",
                                       "these are not the numbers that state() of this object gives; load those"};
+inline constexpr reason loader_options_wrong{
+    "tessera.loader.options", "",
+    "a step takes one sample or more and a loader reads none or more batches ahead; name the axes that cut a batch "
+    "where no tensor type says it, and there alone"};
+inline constexpr reason dataset_without_size{
+    "tessera.loader.size", "",
+    "the data set does not say how many samples it has, so that none has a number; let its size() say it"};
+inline constexpr reason epoch_without_steps{"tessera.loader.empty", "samples, batch",
+                                            "an epoch has no step; give more samples, or make the batch smaller"};
+inline constexpr reason sample_not_read{"tessera.loader.read", "",
+                                        "samples cannot be read; look at what the data set says of them"};
+inline constexpr reason samples_differ{
+    "tessera.loader.shape", "worker, other worker",
+    "two workers read samples of other extents or elements, which make no batch; give all samples the same ones"};
+inline constexpr reason no_such_step{"tessera.loader.step", "step, steps",
+                                     "an epoch has no such step; count from 0 up to steps() - 1"};
+inline constexpr reason other_dataset{
+    "tessera.loader.samples", "expected, found",
+    "the loader's state is that of a data set with another number of samples; load it where that one is read"};
+inline constexpr reason loader_state_wrong{
+    "tessera.loader.state", "", "this is no state of a loader, or it was altered; load what state() of a loader gave"};
+inline constexpr reason no_such_tokens{
+    "tessera.tokens.sample", "",
+    "tokens are uint16, uint32, int32 or int64, and samples have one or more and begin one or more apart; correct the "
+    "options of the token file"};
+inline constexpr reason too_few_tokens{"tessera.tokens.few", "needed, found",
+                                       "the file has no sample of so many tokens with one behind it; name a longer "
+                                       "file, or make samples shorter"};
 inline constexpr reason parameter_not_shared{"tessera.network.part", "",
                                              "the network has nothing under this key that another could share; name "
                                              "the part's path as the keys of the state dict do, at(path)"};
@@ -102,6 +130,25 @@ inline constexpr reason file_of_other_elements{
 inline constexpr reason other_parameters{
     "tessera.network.parameters", "expected, found",
     "these are other parameters than the network's; load those that the same network saved"};
+inline constexpr reason checkpoint_missing{
+    "tessera.checkpoint.missing", "",
+    "there is no whole checkpoint in this folder; name the folder that was saved to, or the checkpoint's own"};
+inline constexpr reason checkpoint_of_other_version{
+    "tessera.checkpoint.version", "expected, found",
+    "the checkpoint was written by another version of the library; load it with that one"};
+inline constexpr reason checkpoint_entry_named{
+    "tessera.checkpoint.entry", "",
+    "entries of a checkpoint have names of their own without a slash, and one of them a team; name each thing once"};
+inline constexpr reason checkpoint_folder_not_shared{
+    "tessera.checkpoint.folder", "",
+    "workers see different folders under this path; name a folder that all of them share"};
+inline constexpr reason optimizer_not_kept{
+    "tessera.checkpoint.optimizer", "",
+    "states of SGD, Adam, AdamW, RMSprop and Adagrad are kept, no others; step by one of these, or keep its state by "
+    "state() and load_state()"};
+inline constexpr reason optimizer_of_other_leaves{
+    "tessera.checkpoint.leaves", "",
+    "the optimizer steps what no network of the checkpoint has; name its network as an entry too"};
 inline constexpr reason serial_view_wrong{"tessera.network.serial", "",
                                           "the parts of a serial tensor overlap, leave a gap, or disagree about its "
                                           "shape; correct the serial views in the layers' plans"};
