@@ -11,7 +11,7 @@
 
 namespace tessera::nn {
 
-namespace detail {
+namespace engine {
 
 /// A tensor of no other dimension than the samples', which these axes cut.
 inline layout cut_by_axes(const mesh_value& mesh, const std::vector<std::string>& axes) {
@@ -43,7 +43,7 @@ inline index_t whole_number(const state_dict& state, const char* key,
   return n;
 }
 
-}  // namespace detail
+}  // namespace engine
 
 namespace engine {
 
@@ -62,7 +62,7 @@ TESSERA_INLINE batch_reader::batch_reader(const team_handle& team, sample_source
     plan_.samples = static_cast<index_t>(*size);
     check_options();
     for (const column_type& one : columns_) {
-      samples_lie_.push_back(one ? one->layout : nn::detail::cut_by_axes(team->mesh(), options_.cut_by));
+      samples_lie_.push_back(one ? one->layout : nn::engine::cut_by_axes(team->mesh(), options_.cut_by));
       samples_lie_.back().dims.resize(1);
     }
   };
@@ -330,7 +330,7 @@ TESSERA_INLINE void batch_reader::seek(const loader_position& to) {
 }
 
 TESSERA_INLINE state_dict batch_reader::state() const {
-  using nn::detail::whole_number;
+  using nn::engine::whole_number;
   return {{"order", whole_number(static_cast<index_t>(order_))},
           {"shuffle", whole_number(options_.shuffle ? 1 : 0)},
           {"epoch", whole_number(position_.epoch)},
@@ -341,7 +341,7 @@ TESSERA_INLINE state_dict batch_reader::state() const {
 TESSERA_INLINE void batch_reader::load_state(const state_dict& state, call_site at) {
   const scoped_context now(*team_, {.why = purpose::state, .name = "loading a state", .at = at});
   if (team_->inside()) tessera::detail::agree_on_state(team_, state, "");
-  using nn::detail::whole_number;
+  using nn::engine::whole_number;
   const index_t samples = whole_number(state, "samples");
   if (samples != plan_.samples) throw error(refusal{code::other_dataset, samples, plan_.samples});
   const loader_position to{whole_number(state, "epoch"), whole_number(state, "sample", samples)};

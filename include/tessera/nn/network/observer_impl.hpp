@@ -165,7 +165,7 @@ struct observed_layer::made_nodes {
       if (!has(*node) || tessera::detail::change_backward::lasts(*node)) continue;
       auto at = std::find_if(hooks.begin(), hooks.end(), [&](const auto& one) { return one.first == node; });
       if (at == hooks.end()) at = hooks.insert(at, {node, std::make_unique<gradients_come>(of)});
-      at->second->show(t.local.output_nr(), t);
+      at->second->show(static_cast<std::size_t>(t.local.output_nr()), t);
     }
     for (auto& [node, hook] : hooks) node->add_pre_hook(std::move(hook));
   }

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-namespace tessera::nn::detail {
+namespace tessera::nn::engine {
 
 inline std::string csv_field(std::string_view text) {
   if (text.find_first_of(",\"") == text.npos) return std::string(text);
@@ -42,14 +42,10 @@ inline std::string whole_text(const std::filesystem::path& path) {
   return text;
 }
 
-}  // namespace tessera::nn::detail
-
-namespace tessera::nn::engine {
-
 TESSERA_INLINE csv_file::csv_file(const std::filesystem::path& path, std::optional<std::int64_t> begins_at)
     : path_(path) {
   std::error_code none;
-  if (std::filesystem::exists(path, none)) go_on(detail::whole_text(path), begins_at);
+  if (std::filesystem::exists(path, none)) go_on(engine::whole_text(path), begins_at);
   file_.emplace(path);
 }
 
@@ -58,7 +54,7 @@ TESSERA_INLINE void csv_file::go_on(const std::string& text, std::optional<std::
   for (std::size_t from = 0, end; (end = text.find('\n', from)) != text.npos; from = end + 1) {
     const std::string_view line(text.data() + from, end - from);
     if (from == 0) {
-      names_ = detail::csv_fields(line.substr(0, line.find('\r')));
+      names_ = engine::csv_fields(line.substr(0, line.find('\r')));
       if (names_.size() < 2 || names_[0] != "step" || names_[1] != "wall_time")
         throw error(refusal{code::no_metrics_file}, path_.string());
       names_.erase(names_.begin(), names_.begin() + 2);
@@ -81,9 +77,9 @@ TESSERA_INLINE void csv_file::widen(std::span<const metric> row) {
     if (std::find(names_.begin(), names_.end(), one.name) == names_.end()) names_.emplace_back(one.name);
   if (names_.size() == before) return;
   file_->flush();
-  const std::string text = begins ? std::string() : detail::whole_text(path_);
+  const std::string text = begins ? std::string() : engine::whole_text(path_);
   const std::string more(names_.size() - before, ',');
-  std::string wider = detail::csv_header(names_);
+  std::string wider = engine::csv_header(names_);
   for (std::size_t from = text.find('\n'), end; from != text.npos && (end = text.find('\n', from + 1)) != text.npos;
        from = end)
     wider.append(text, from + 1, end - from - 1).append(more).append("\n");

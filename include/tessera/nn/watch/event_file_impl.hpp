@@ -6,7 +6,7 @@
 #include <array>
 #include <bit>
 
-namespace tessera::nn::detail {
+namespace tessera::nn::engine {
 
 /// The remainders of all bytes modulo Castagnoli's polynomial, bits reversed.
 inline constexpr std::array<std::uint32_t, 256> castagnoli = [] {
@@ -64,37 +64,33 @@ inline std::filesystem::path new_event_file(const std::filesystem::path& folder,
   return path;
 }
 
-}  // namespace tessera::nn::detail
-
-namespace tessera::nn::engine {
-
 TESSERA_INLINE std::uint32_t crc32c(std::string_view bytes) {
   std::uint32_t r = ~0U;
-  for (const char c : bytes) r = (r >> 8) ^ detail::castagnoli[(r ^ static_cast<unsigned char>(c)) & 0xFF];
+  for (const char c : bytes) r = (r >> 8) ^ engine::castagnoli[(r ^ static_cast<unsigned char>(c)) & 0xFF];
   return ~r;
 }
 
 TESSERA_INLINE std::string tf_record(std::string_view bytes) {
   const auto masked = [](std::string_view of) {
     const std::uint32_t crc = crc32c(of);
-    return detail::little_endian(std::rotr(crc, 15) + 0xA282EAD8U, 4);
+    return engine::little_endian(std::rotr(crc, 15) + 0xA282EAD8U, 4);
   };
-  const std::string length = detail::little_endian(bytes.size(), 8);
+  const std::string length = engine::little_endian(bytes.size(), 8);
   return length + masked(length) + std::string(bytes) + masked(bytes);
 }
 
 TESSERA_INLINE event_file::event_file(const std::filesystem::path& folder, double time,
                                       std::optional<std::int64_t> begins_at)
-    : file_(detail::new_event_file(folder, time)) {
-  file_.add(tf_record(detail::event(time, 0) + detail::file_version()));
-  if (begins_at) file_.add(tf_record(detail::event(time, *begins_at) + detail::session_starts()));
+    : file_(engine::new_event_file(folder, time)) {
+  file_.add(tf_record(engine::event(time, 0) + engine::file_version()));
+  if (begins_at) file_.add(tf_record(engine::event(time, *begins_at) + engine::session_starts()));
   file_.flush();
 }
 
 TESSERA_INLINE void event_file::add(std::int64_t step, double time, std::span<const metric> row) {
   std::string summary;
-  for (const metric& one : row) summary += detail::simple_value(one);
-  file_.add(tf_record(detail::event(time, step) + detail::bytes_field(5, summary)));
+  for (const metric& one : row) summary += engine::simple_value(one);
+  file_.add(tf_record(engine::event(time, step) + engine::bytes_field(5, summary)));
 }
 
 }  // namespace tessera::nn::engine

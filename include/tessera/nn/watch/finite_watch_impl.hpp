@@ -14,7 +14,7 @@
 
 namespace tessera::nn {
 
-namespace detail {
+namespace engine {
 
 /// The numbers of a tensor as real ones, or an undefined tensor where it has none with fractions.
 inline at::Tensor real_numbers(const at::Tensor& x) {
@@ -52,20 +52,20 @@ inline std::string called(const layer_tensor& x) {
   return fmt::format("{} {}", x.is == layer_tensor::operand ? "operand" : "result", x.number);
 }
 
-}  // namespace detail
+}  // namespace engine
 
 TESSERA_INLINE std::string finite_watch::finding::words() const {
   std::string s = path.empty() ? name : name.empty() ? path : fmt::format("{} ({})", path, name);
   s += fmt::format("{}: {}, {} elements, the first at [{}], on {} {}", backward ? " backward" : "", tensor, count,
-                   detail::in_a_row(first, ", "), workers.size() == 1 ? "worker" : "workers",
-                   detail::in_a_row(workers, " "));
+                   engine::in_a_row(first, ", "), workers.size() == 1 ? "worker" : "workers",
+                   engine::in_a_row(workers, " "));
   return because.empty() ? s : fmt::format("{}; {} was so before", s, because);
 }
 
 TESSERA_INLINE finite_watch::finite_watch(const team_handle& team, counted which) : team_(team), which_(which) {}
 
 TESSERA_INLINE bool finite_watch::fits(const at::Tensor& x) const {
-  const at::Tensor real = detail::real_numbers(x);
+  const at::Tensor real = engine::real_numbers(x);
   if (!real.defined() || real.numel() == 0) return true;
   const auto [least, most] = at::aminmax(real);  // both are NaN where one element is
   const double low = least.item<double>();
@@ -74,13 +74,13 @@ TESSERA_INLINE bool finite_watch::fits(const at::Tensor& x) const {
 
 TESSERA_INLINE void finite_watch::note(finding what, int order, const layout& lies, const at::Tensor& x) {
   const at::NoGradGuard no_graph;
-  const at::Tensor real = detail::real_numbers(x);
+  const at::Tensor real = engine::real_numbers(x);
   at::Tensor bad = which_ == counted::all ? at::isfinite(real).logical_not() : at::isnan(real);
   if (x.is_complex()) bad = bad.any(-1);
   const at::Tensor places = at::nonzero(bad).cpu();
   what.count = places.size(0);
   for (std::int64_t d = 0; d < places.size(1); ++d) what.first.push_back(places[0][d].item<std::int64_t>());
-  if (!x.is_sparse()) what.first = detail::global_index(lies, team_->rank(), what.first);
+  if (!x.is_sparse()) what.first = engine::global_index(lies, team_->rank(), what.first);
   when_ = 4 * visits_ + static_cast<std::uint64_t>(order);
   found_ = std::move(what);
 }
@@ -93,9 +93,9 @@ TESSERA_INLINE void finite_watch::computed(const layer_visit& visit, std::span<c
         all.begin(), all.end(), [&](const layer_tensor& x) { return x.is != layer_tensor::result && !fits(x.local); });
     note({.path = visit.path,
           .name = visit.name,
-          .tensor = detail::called(y),
+          .tensor = engine::called(y),
           .backward = visit.direction == purpose::backward,
-          .because = before == all.end() ? "" : detail::called(*before)},
+          .because = before == all.end() ? "" : engine::called(*before)},
          0, y.layout(), y.local);
     return;
   }
@@ -104,7 +104,7 @@ TESSERA_INLINE void finite_watch::computed(const layer_visit& visit, std::span<c
 TESSERA_INLINE void finite_watch::gradient(const layer_visit& visit, const layer_tensor& of) {
   if (found_ || fits(of.local)) return;
   const int order = of.is == layer_tensor::result ? 0 : of.is == layer_tensor::operand ? 1 : 2;
-  note({.path = visit.path, .name = visit.name, .tensor = "gradient of " + detail::called(of), .backward = true}, order,
+  note({.path = visit.path, .name = visit.name, .tensor = "gradient of " + engine::called(of), .backward = true}, order,
        of.layout(), of.local);
 }
 
@@ -136,7 +136,7 @@ TESSERA_INLINE std::optional<finite_watch::finding> finite_watch::first(call_sit
   std::string mine;
   if (when_ == earliest)
     mine = fmt::format("{}\n{}\n{}\n{}\n{} {} {}", found_->path, found_->name, found_->tensor, found_->because,
-                       static_cast<int>(found_->backward), found_->count, detail::in_a_row(found_->first, " "));
+                       static_cast<int>(found_->backward), found_->count, engine::in_a_row(found_->first, " "));
   const std::vector<std::string> all = team_->collect_text(mine);
   std::optional<finding> first;
   for (std::size_t i = 0; i < all.size(); ++i) {

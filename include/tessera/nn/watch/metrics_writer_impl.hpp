@@ -7,7 +7,7 @@
 
 namespace tessera::nn {
 
-namespace detail {
+namespace engine {
 
 /// Seconds since 1970.
 inline double wall_time() {
@@ -25,7 +25,7 @@ inline void check_names(std::span<const metric> row) {
   }
 }
 
-}  // namespace detail
+}  // namespace engine
 
 TESSERA_INLINE metrics_writer::metrics_writer(const team_handle& team, const std::filesystem::path& folder,
                                               const metrics_options& options, call_site at)
@@ -34,7 +34,7 @@ TESSERA_INLINE metrics_writer::metrics_writer(const team_handle& team, const std
   tessera::detail::on_first(team_, code::file_not_written, [&] {
     std::filesystem::create_directories(folder);
     if (options_.csv) table_.emplace(folder / "metrics.csv", options_.begins_at);
-    if (options_.tensorboard) events_.emplace(folder, detail::wall_time(), options_.begins_at);
+    if (options_.tensorboard) events_.emplace(folder, engine::wall_time(), options_.begins_at);
   });
 }
 
@@ -50,7 +50,7 @@ TESSERA_INLINE void metrics_writer::flush_here() {
 }
 
 TESSERA_INLINE void metrics_writer::add(std::int64_t step, std::span<const metric> row) {
-  const double time = detail::wall_time();
+  const double time = engine::wall_time();
   if (row.empty()) return;
   if (table_) table_->add(step, time, row);
   if (events_) events_->add(step, time, row);
@@ -58,7 +58,7 @@ TESSERA_INLINE void metrics_writer::add(std::int64_t step, std::span<const metri
 }
 
 TESSERA_INLINE void metrics_writer::write(std::int64_t step, std::span<const metric> row, call_site at) {
-  detail::check_names(row);
+  engine::check_names(row);
   if ((table_ || events_) && failed_.empty())
     failed_ = tessera::detail::packed_failure(code::file_not_written, [&] { add(step, row); });
   if (++rows_ % std::max<index_t>(options_.flush_rows, 1) == 0) flush(at);

@@ -14,7 +14,7 @@
 
 namespace tessera::nn {
 
-namespace detail {
+namespace engine {
 
 /// The columns of the terminal behind a file; 0 when there is none, or none that a person looks at.
 ///
@@ -42,14 +42,14 @@ inline std::string in_minutes(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-}  // namespace detail
+}  // namespace engine
 
 TESSERA_INLINE progress_line::progress_line(std::string title, std::int64_t total, std::FILE* to)
     : title_(std::move(title)),
       total_(std::max<std::int64_t>(total, 1)),
       to_(to),
-      columns_(detail::columns_of(to)),
-      unicode_(detail::asks_for_utf8()) {}
+      columns_(engine::columns_of(to)),
+      unicode_(engine::asks_for_utf8()) {}
 TESSERA_INLINE progress_line::~progress_line() { finish(); }
 
 TESSERA_INLINE void progress_line::finish() {
@@ -108,8 +108,8 @@ TESSERA_INLINE std::string progress_line::time(std::int64_t done) const {
   if (done == 0) return "";
   const double seconds = spent();
   if (done == total_)
-    return seconds < 60 ? fmt::format("took {:.1f} s", seconds) : "took " + detail::in_minutes(seconds);
-  return detail::in_minutes(seconds / static_cast<double>(done) * static_cast<double>(total_ - done)) + " left";
+    return seconds < 60 ? fmt::format("took {:.1f} s", seconds) : "took " + engine::in_minutes(seconds);
+  return engine::in_minutes(seconds / static_cast<double>(done) * static_cast<double>(total_ - done)) + " left";
 }
 
 }  // namespace tessera::nn
