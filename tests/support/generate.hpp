@@ -15,6 +15,11 @@ constexpr int trials(int n) {
   return tessera::detail::watches_threads ? (n + 5) / 6 : tessera::detail::watches_addresses ? (n + 2) / 3 : n;
 }
 
+/// Whether the i-th of many alike is tried: under sanitizers every third or sixth.
+constexpr bool tried(int i) {
+  return i % (tessera::detail::watches_threads ? 6 : tessera::detail::watches_addresses ? 3 : 1) == 0;
+}
+
 /// A small counter-based random number generator that also runs while compiling (splitmix64).
 struct rolls {
   std::uint64_t state;

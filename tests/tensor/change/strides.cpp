@@ -38,9 +38,11 @@ at::Tensor piece_of(const layout& x, int rank, const at::Tensor& whole) {
 // height and width.
 TEST_CASE("row-major tiles are transposed whatever their height and width, and so is the gradient",
           "[regression][runtime][gradient]") {
+  int i = 0;
   for (const auto& [before, after, first] :
        {std::array{1, 1, 0}, std::array{2, 2, 0}, std::array{4, 4, 0}, std::array{3, 4, 0}, std::array{2, 3, 1}})
     for (const auto& [n, m] : {std::pair<index_t, index_t>{300, 700}, {1030, 70}, {5, 3}}) {
+      if (!tried(i++ + before)) continue;
       const at::Tensor a = global_of({n, m}, numbers{1});
       const at::Tensor c = global_of({m, n}, numbers{2});
       const layout rows = matrix_over(before, 0, {n, m}, 0);
