@@ -1,6 +1,7 @@
+#include "tests/support/counting_transport.hpp"
 #include "tests/support/tensors.hpp"
 
-#include <tessera/nn/network/program.hpp>
+#include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/training/average.hpp>
 #include <tessera/tensor/memory/memory_count.hpp>
 
@@ -199,6 +200,35 @@ TEST_CASE("averages of half types are kept in float, where small steps are not r
     REQUIRE(run.well());
     for (const auto& r : run.results) CHECK(*r == "");
   }
+}
+
+TEST_CASE("no worker waits for another one in an update", "[law]") {
+  const auto run = on_workers(3, [](const std::shared_ptr<transport>& carrier) -> int {
+    mesh_value m;
+    m.axes.push({text("data"), 3});
+    const auto counting = std::make_shared<counting_transport>(carrier);
+    const auto team = std::make_shared<team_state>(counting, row_major(m));
+    team->checks = checks::never;
+    layout x;
+    x.mesh = team->mesh();
+    x.placements.resize(1);
+    x.dims.resize(2);
+    x.dims[0].extent = 7;
+    x.dims[1].extent = 3;
+    x.cut_by(0, 0);
+    nn::program p;
+    p.output(p.input({x, element::float64}) | nn::linear_layer{.out = 5} |
+             nn::sharded({"data"}, nn::linear_layer{.out = 5}));
+    const nn::dynamic_network net{team, seed{5}, p};
+    average of(net);
+    const int before = counting->begun;
+    of.update();
+    of.update();
+    return counting->begun - before;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == 0);
 }
 
 TEST_CASE("p workers that have copies keep a p-th each", "[law]") {
