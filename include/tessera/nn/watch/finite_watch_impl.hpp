@@ -86,7 +86,6 @@ TESSERA_INLINE void finite_watch::note(finding what, int order, const layout& li
 }
 
 TESSERA_INLINE void finite_watch::computed(const layer_visit& visit, std::span<const layer_tensor> all) {
-  if (found_) return;
   for (const layer_tensor& y : all) {
     if (y.is != layer_tensor::result || fits(y.local)) continue;
     const auto before = std::find_if(
