@@ -5,7 +5,7 @@
 // What a watch finds first of results, gradients and parameters that are not finite, and that every worker is told the
 // same.
 
-namespace tessera::testing {
+namespace tessera::testing::finite_watching {
 namespace {
 
 struct samples : axis<2> {};
@@ -293,4 +293,4 @@ TEST_CASE("what is found is one error with its code on every worker, and what is
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::finite_watching

@@ -12,7 +12,7 @@
 // Metrics read back by readers of their own: lines of comma-separated values, and records of TensorBoard's events with
 // their checksums and protocol buffers.
 
-namespace tessera::testing {
+namespace tessera::testing::metrics_writing {
 namespace {
 
 struct writers : axis<3> {};
@@ -337,4 +337,4 @@ TEST_CASE("rows that a full disk lost between two flushes are told, though there
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::metrics_writing

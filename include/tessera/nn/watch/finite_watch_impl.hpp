@@ -1,12 +1,15 @@
 #pragma once
 
 #include <tessera/nn/watch/finite_watch.hpp>
+#include <tessera/plan/cutting.hpp>
 
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/view_as_real.h>
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
