@@ -156,7 +156,7 @@ struct observed_layer::made_nodes {
     return found;
   }
 
-  /// Hooks before the nodes of results; a node that several forwards have gets one.
+  /// Hooks before the nodes of results, but those that several forwards have: they would count twice.
   void follow_results() const {
     std::vector<std::pair<torch::autograd::Node*, std::unique_ptr<gradients_come>>> hooks;
     for (const layer_tensor& t : all) {
@@ -165,7 +165,7 @@ struct observed_layer::made_nodes {
       if (!has(*node) || tessera::detail::change_backward::lasts(*node)) continue;
       auto at = std::find_if(hooks.begin(), hooks.end(), [&](const auto& one) { return one.first == node; });
       if (at == hooks.end()) at = hooks.insert(at, {node, std::make_unique<gradients_come>(of)});
-      at->second->show(t.local.output_nr(), t);
+      at->second->show(static_cast<std::size_t>(t.local.output_nr()), t);
     }
     for (auto& [node, hook] : hooks) node->add_pre_hook(std::move(hook));
   }
