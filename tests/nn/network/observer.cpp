@@ -173,6 +173,8 @@ TEST_CASE("an observer that sees tensors is shown what serial layers take and gi
     const auto seen = std::make_shared<album>();
     net.observe(seen);
     step();
+    seen->pictures.clear();
+    step();  // what is shown is this one's alone
 
     std::vector<at::Tensor> weights;  // whole on all
     net.each_parameter([&](const nn::parameter& p) { weights.push_back(p.stored().local().detach()); });

@@ -5,7 +5,7 @@
 // What a watch finds first of results, gradients and parameters that are not finite, and that every worker is told the
 // same.
 
-namespace tessera::testing {
+namespace tessera::testing::finite_watching {
 namespace {
 
 struct samples : axis<2> {};
@@ -181,6 +181,58 @@ TEST_CASE("of a part that runs again gradients are seen too", "[runtime]") {
   CHECK(inside.tensor == "gradient of 0.0.weight");
 }
 
+/// Layers whose parameters are stored as tiles.
+template <gathering Times>
+struct tiled {
+  constexpr auto operator()(auto x) const {
+    return x | nn::sharded_over<nn::chain<nn::linear<6>, nn::relu, nn::recompute<nn::linear<6>>, nn::linear<3>>,
+                                samples, gathered<Times>>{};
+  }
+};
+
+template <gathering Times>
+void watches_tiles() {
+  const auto run = in_team<watched_mesh>([](team<watched_mesh>& t) {
+    net_of<tiled<Times>> net{t, seed{5}}, beside{t, seed{5}};
+    const auto watch = std::make_shared<nn::finite_watch>(t);
+    net.observe(watch);
+    const auto gradients = [&](const auto& of, double value) {
+      const auto y = of(given(t, rows_with(value)));
+      torch::autograd::backward({y.local()}, {at::ones_like(y.local())});
+      nn::reduce_gradients(of);
+      std::vector<at::Tensor> all;
+      for (const at::Tensor& w : of.parameters()) {
+        all.push_back(w.grad().clone());
+        w.mutable_grad().reset();
+      }
+      return all;
+    };
+    bool same = true;
+    for (const double value : {0.5, 2.0}) {
+      const auto one = gradients(net, value), other = gradients(beside, value);
+      for (std::size_t i = 0; i < one.size(); ++i) same = same && one[i].equal(other[i]);
+    }
+    watch->look_at(net);
+    watch->check();
+    gradients(net, none);
+    return std::make_pair(same, watch->first()->words());
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) {
+    CHECK(r->first);
+    CHECK(r->second ==
+          "0.0 (linear): result 0, 6 elements, the first at [0, 0], on workers 0 1; operand 0 was so before");
+  }
+}
+
+TEST_CASE("gradients of tiles are those of an unwatched network, to the bit, however long they are gathered",
+          "[runtime]") {
+  watches_tiles<gathering::once>();
+  watches_tiles<gathering::twice>();
+  watches_tiles<gathering::held>();
+}
+
 TEST_CASE("parameters, buffers and the gradients that are there can be looked at", "[runtime]") {
   const auto found = alike(found_in<two_layers>([](auto&, auto& net, auto& watch) {
     watch.look_at(net);
@@ -241,4 +293,4 @@ TEST_CASE("what is found is one error with its code on every worker, and what is
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::finite_watching

@@ -12,7 +12,7 @@
 // Metrics read back by readers of their own: lines of comma-separated values, and records of TensorBoard's events with
 // their checksums and protocol buffers.
 
-namespace tessera::testing {
+namespace tessera::testing::metrics_writing {
 namespace {
 
 struct writers : axis<3> {};
@@ -279,23 +279,39 @@ TEST_CASE("what the disk refuses and what is no table is one error on every work
         }) == std::vector<std::string>(3, "tessera.watch.metric"));
 }
 
+/// While it lives, a file has 100 bytes at most: the header of a table, and four rows.
+struct small_disk {
+  small_disk() {
+    ::getrlimit(RLIMIT_FSIZE, &before);
+    ::rlimit small = before;
+    small.rlim_cur = 100;
+    ::setrlimit(RLIMIT_FSIZE, &small);
+  }
+  ~small_disk() {
+    grow();
+    std::signal(SIGXFSZ, then);
+  }
+  small_disk(const small_disk&) = delete;
+  small_disk& operator=(const small_disk&) = delete;
+  void grow() const { ::setrlimit(RLIMIT_FSIZE, &before); }
+
+  ::rlimit before{};
+  void (*then)(int) = std::signal(SIGXFSZ, SIG_IGN);
+};
+
 TEST_CASE("a disk that is full is told at the call whose rows were to be there, on every worker, and then again",
           "[refusal]") {
   const folder in;
-  ::rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  auto* const then = std::signal(SIGXFSZ, SIG_IGN);
-  const ::rlimit small{100, before.rlim_max};  // bytes of a file: its header, and four rows
-  REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
-  const auto run = in_team<writing_mesh>([&](team<writing_mesh>& t) {
-    std::vector<std::string> all;
-    nn::metrics_writer metrics(t, in.path, {.tensorboard = false, .flush_rows = 2});
-    for (int step = 0; step < 8; ++step) all.push_back(told([&] { metrics.write(step, {{"loss", step}}); }));
-    all.push_back(told([&] { metrics.flush(); }));
-    return all;
-  });
-  ::setrlimit(RLIMIT_FSIZE, &before);
-  std::signal(SIGXFSZ, then);
+  const auto run = [&] {
+    const small_disk small;
+    return in_team<writing_mesh>([&](team<writing_mesh>& t) {
+      std::vector<std::string> all;
+      nn::metrics_writer metrics(t, in.path, {.tensorboard = false, .flush_rows = 2});
+      for (int step = 0; step < 8; ++step) all.push_back(told([&] { metrics.write(step, {{"loss", step}}); }));
+      all.push_back(told([&] { metrics.flush(); }));
+      return all;
+    });
+  }();
   INFO(run.errors());
   REQUIRE(run.well());
   const std::string full = "tessera.file.space";
@@ -303,5 +319,22 @@ TEST_CASE("a disk that is full is told at the call whose rows were to be there, 
     CHECK(*r == std::vector<std::string>{"none", "none", "none", "none", "none", full, "none", full, full});
 }
 
+TEST_CASE("rows that a full disk lost between two flushes are told, though there is room again", "[refusal]") {
+  const folder in;
+  const auto run = [&] {
+    const small_disk small;
+    return in_team<writing_mesh>([&](team<writing_mesh>& t) {
+      nn::metrics_writer metrics(t, in.path,
+                                 {.tensorboard = false, .flush_rows = 10, .flush_after = std::chrono::seconds(0)});
+      for (int step = 0; step < 9; ++step) metrics.write(step, {{"loss", step}});
+      if (t.first()) small.grow();
+      return told([&] { metrics.write(9, {{"loss", 9}}); });
+    });
+  }();
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == "tessera.file.space");
+}
+
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::metrics_writing

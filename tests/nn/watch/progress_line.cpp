@@ -11,7 +11,7 @@
 
 // What a progress line writes into a file, and onto a terminal.
 
-namespace tessera::testing {
+namespace tessera::testing::progress_showing {
 namespace {
 
 using nn::progress_line;
@@ -119,4 +119,4 @@ TEST_CASE("one worker of a team shows it", "[runtime]") {
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::progress_showing

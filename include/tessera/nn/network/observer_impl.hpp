@@ -156,7 +156,7 @@ struct observed_layer::made_nodes {
     return found;
   }
 
-  /// Hooks before the nodes of results; a node that several forwards have gets one.
+  /// Hooks before the nodes of results, but those that several forwards have: they would count twice.
   void follow_results() const {
     std::vector<std::pair<torch::autograd::Node*, std::unique_ptr<gradients_come>>> hooks;
     for (const layer_tensor& t : all) {

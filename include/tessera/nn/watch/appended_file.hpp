@@ -2,7 +2,13 @@
 
 #include <tessera/nn/file/atomic_file.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
 #include <string>
+#include <string_view>
 
 namespace tessera::detail {
 

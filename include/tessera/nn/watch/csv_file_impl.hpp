@@ -3,6 +3,8 @@
 #include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/nn/watch/csv_file.hpp>
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <charconv>
 

@@ -3,8 +3,12 @@
 #include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/nn/watch/event_file.hpp>
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include <array>
 #include <bit>
+#include <filesystem>
 
 namespace tessera::nn::engine {
 

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <tessera/nn/watch/finite_watch.hpp>
+#include <tessera/plan/cutting.hpp>
 
 #include <ATen/ops/aminmax.h>
 #include <ATen/ops/isfinite.h>
 #include <ATen/ops/isnan.h>
 #include <ATen/ops/nonzero.h>
 #include <ATen/ops/view_as_real.h>
+
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>
@@ -86,7 +89,6 @@ TESSERA_INLINE void finite_watch::note(finding what, int order, const layout& li
 }
 
 TESSERA_INLINE void finite_watch::computed(const layer_visit& visit, std::span<const layer_tensor> all) {
-  if (found_) return;
   for (const layer_tensor& y : all) {
     if (y.is != layer_tensor::result || fits(y.local)) continue;
     const auto before = std::find_if(

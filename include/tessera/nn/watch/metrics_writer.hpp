@@ -5,8 +5,11 @@
 #include <tessera/nn/watch/event_file.hpp>
 
 #include <chrono>
+#include <filesystem>
 #include <initializer_list>
-#include <memory>
+#include <optional>
+#include <span>
+#include <string>
 
 namespace tessera::nn {
 

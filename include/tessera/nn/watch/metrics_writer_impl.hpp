@@ -3,6 +3,8 @@
 #include <tessera/nn/file/throw_on_all.hpp>
 #include <tessera/nn/watch/metrics_writer.hpp>
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace tessera::nn {
