@@ -452,7 +452,9 @@ TEST_CASE("steps that are none, and states that are no loader's, are refused, an
     return code_on(2, [&](const team_handle& team) {
       loader samples(team, numbered(23), by_data(5));
       samples.next();
-      state_dict state = samples.state(), before = samples.state();
+      state_dict state = samples.state();
+      samples.next();
+      const state_dict before = samples.state();
       change(state, team->rank());
       std::exception_ptr met;
       try {
@@ -461,7 +463,7 @@ TEST_CASE("steps that are none, and states that are no loader's, are refused, an
         met = std::current_exception();
       }
       for (const auto& [key, value] : samples.state())
-        if (!value.equal(before.at(key))) throw std::runtime_error("half a state was loaded");
+        if (met && !value.equal(before.at(key))) throw std::runtime_error("half a state was loaded");
       if (met) std::rethrow_exception(met);
     });
   };

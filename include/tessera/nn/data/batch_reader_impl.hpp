@@ -9,21 +9,19 @@
 #include <limits>
 #include <numeric>
 
-namespace tessera::nn {
-
-namespace detail {
+namespace tessera::nn::engine {
 
 /// A tensor of no other dimension than the samples', which these axes cut.
 inline layout cut_by_axes(const mesh_value& mesh, const std::vector<std::string>& axes) {
   layout x;
   x.mesh = mesh;
   x.placements.resize(mesh.axes.count);
-  x.dims.push(tessera::engine::dimension{});
+  x.dims.push(dimension{});
   for (const std::string& name : axes) {
     const text called(name.data(), static_cast<int>(name.size()));
     const int a = mesh.find(called);
-    if (a < 0) throw error(refusal{code::axis_not_in_mesh, mesh.axes.count}, name);
-    if (x.placements[a].kind == placement::cut) throw error(refusal{code::axis_used_twice}, name);
+    if (a < 0) throw error(refusal{code::axis_not_in_mesh, called, mesh.axes.count});
+    if (x.placements[a].kind == placement::cut) throw error(refusal{code::axis_used_twice, called});
     x.cut_by(0, a);
   }
   return x;
@@ -43,10 +41,6 @@ inline index_t whole_number(const state_dict& state, const char* key,
   return n;
 }
 
-}  // namespace detail
-
-namespace engine {
-
 TESSERA_INLINE batch_reader::batch_reader(const team_handle& team, sample_source source,
                                           std::vector<column_type> columns, loader_options options, call_site at)
     : team_(team),
@@ -62,7 +56,7 @@ TESSERA_INLINE batch_reader::batch_reader(const team_handle& team, sample_source
     plan_.samples = static_cast<index_t>(*size);
     check_options();
     for (const column_type& one : columns_) {
-      samples_lie_.push_back(one ? one->layout : nn::detail::cut_by_axes(team->mesh(), options_.cut_by));
+      samples_lie_.push_back(one ? one->layout : cut_by_axes(team->mesh(), options_.cut_by));
       samples_lie_.back().dims.resize(1);
     }
   };
@@ -330,7 +324,6 @@ TESSERA_INLINE void batch_reader::seek(const loader_position& to) {
 }
 
 TESSERA_INLINE state_dict batch_reader::state() const {
-  using nn::detail::whole_number;
   return {{"order", whole_number(static_cast<index_t>(order_))},
           {"shuffle", whole_number(options_.shuffle ? 1 : 0)},
           {"epoch", whole_number(position_.epoch)},
@@ -341,7 +334,6 @@ TESSERA_INLINE state_dict batch_reader::state() const {
 TESSERA_INLINE void batch_reader::load_state(const state_dict& state, call_site at) {
   const scoped_context now(*team_, {.why = purpose::state, .name = "loading a state", .at = at});
   if (team_->inside()) tessera::detail::agree_on_state(team_, state, "");
-  using nn::detail::whole_number;
   const index_t samples = whole_number(state, "samples");
   if (samples != plan_.samples) throw error(refusal{code::other_dataset, samples, plan_.samples});
   const loader_position to{whole_number(state, "epoch"), whole_number(state, "sample", samples)};
@@ -352,6 +344,4 @@ TESSERA_INLINE void batch_reader::load_state(const state_dict& state, call_site 
   forget_ahead();
 }
 
-}  // namespace engine
-
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine
