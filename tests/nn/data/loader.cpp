@@ -483,6 +483,8 @@ TEST_CASE("steps that are none, and states that are no loader's, are refused, an
   CHECK(step(0, 5) == "tessera.loader.step");
   CHECK(step(0, -1) == "tessera.loader.step");
   CHECK(step(-1, 0) == "tessera.loader.step");
+  CHECK(code_on(2, [](const team_handle& team) { loader(team, numbered(23), by_data(5)).seek({0, 24}); }) ==
+        "tessera.loader.step");
   CHECK(code_on(2, [&](const team_handle& team) { loader(team, numbered(23), by_data(5)).at(0, team->rank()); }) ==
         "tessera.agree.fingerprint");
 }
