@@ -5,6 +5,8 @@
 
 #include <torch/data/dataloader.h>
 #include <torch/data/datasets/map.h>
+#include <torch/data/datasets/shared.h>
+#include <torch/data/datasets/stateful.h>
 #include <torch/data/datasets/tensor.h>
 #include <torch/data/samplers/sequential.h>
 #include <torch/data/transforms/stack.h>
@@ -57,6 +59,13 @@ struct numbered : torch::data::datasets::Dataset<numbered, Example<at::Tensor, s
  private:
   std::size_t samples_;
 };
+
+// What has numbers, and what has none.
+using nn::engine::NumberedDataset;
+static_assert(NumberedDataset<numbered> && NumberedDataset<torch::data::datasets::SharedBatchDataset<numbered>>);
+struct stream : torch::data::datasets::StreamDataset<stream> {};
+struct stateful : torch::data::datasets::StatefulDataset<stateful> {};
+static_assert(!NumberedDataset<stream> && !NumberedDataset<stateful>);
 
 loader_options by_data(index_t batch, std::uint64_t seed = 7) {
   loader_options o;
