@@ -9,7 +9,9 @@ namespace tessera {
 
 namespace with {
 
+template <index_t> struct asked;
 template <index_t> struct batch;
+template <index_t> struct end;
 template <index_t> struct expected;
 template <index_t> struct found;
 template <index_t> struct has;
@@ -17,8 +19,6 @@ template <index_t> struct needed;
 template <index_t> struct other_worker;
 template <index_t> struct samples;
 template <index_t> struct says;
-template <index_t> struct step;
-template <index_t> struct steps;
 template <index_t> struct worker;
 
 }  // namespace with
@@ -154,7 +154,7 @@ template <class... Told> struct no_such_step {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.loader.step] an epoch has no such step; count from 0 up to steps() - 1"); } };
+                  "[tessera.loader.step] there is no such epoch, step or sample; count from 0, below steps() or samples()"); } };
 template <class... Told> struct other_dataset {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -375,7 +375,7 @@ template <> struct verdict_for<&code::dataset_without_size> { template <class Wh
 template <> struct verdict_for<&code::epoch_without_steps> { template <class Why> using type = verdicts::epoch_without_steps<with::samples<Why::number(0)>, with::batch<Why::number(1)>>; };
 template <> struct verdict_for<&code::sample_not_read> { template <class Why> using type = verdicts::sample_not_read<>; };
 template <> struct verdict_for<&code::samples_differ> { template <class Why> using type = verdicts::samples_differ<with::worker<Why::number(0)>, with::other_worker<Why::number(1)>>; };
-template <> struct verdict_for<&code::no_such_step> { template <class Why> using type = verdicts::no_such_step<with::step<Why::number(0)>, with::steps<Why::number(1)>>; };
+template <> struct verdict_for<&code::no_such_step> { template <class Why> using type = verdicts::no_such_step<with::asked<Why::number(0)>, with::end<Why::number(1)>>; };
 template <> struct verdict_for<&code::other_dataset> { template <class Why> using type = verdicts::other_dataset<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
 template <> struct verdict_for<&code::loader_state_wrong> { template <class Why> using type = verdicts::loader_state_wrong<>; };
 template <> struct verdict_for<&code::no_such_tokens> { template <class Why> using type = verdicts::no_such_tokens<>; };

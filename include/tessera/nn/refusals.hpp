@@ -78,8 +78,9 @@ inline constexpr reason sample_not_read{"tessera.loader.read", "",
 inline constexpr reason samples_differ{
     "tessera.loader.shape", "worker, other worker",
     "two workers read samples of other extents or elements, which make no batch; give all samples the same ones"};
-inline constexpr reason no_such_step{"tessera.loader.step", "step, steps",
-                                     "an epoch has no such step; count from 0 up to steps() - 1"};
+inline constexpr reason no_such_step{
+    "tessera.loader.step", "asked, end",
+    "there is no such epoch, step or sample; count from 0, below steps() or samples()"};
 inline constexpr reason other_dataset{
     "tessera.loader.samples", "expected, found",
     "the loader's state is that of a data set with another number of samples; load it where that one is read"};

@@ -57,7 +57,7 @@ auto on_row(int workers, F&& f) {
 template <class Stored>
 void check_samples(const tokens_folder& folder, at::ScalarType element) {
   const std::string header = "forty two bytes, which are nobody's tokens";
-  for (const std::size_t n : {5, 6, 100})
+  for (const std::size_t n : {5u, 6u, 100u})
     for (const index_t length : {1, 4})
       for (const index_t stride : {0, 1, 3, 7}) {
         const std::vector<Stored> tokens = tokens_of<Stored>(n);

@@ -2,6 +2,7 @@
 
 #include <tessera/nn/data/background_thread.hpp>
 #include <tessera/nn/data/batch_plan.hpp>
+#include <tessera/nn/data/sample_kinds.hpp>
 #include <tessera/nn/data/sample_source.hpp>
 #include <tessera/nn/parameter/state_dict.hpp>
 #include <tessera/tensor/random.hpp>
@@ -54,18 +55,6 @@ class batch_reader {
   void load_state(const state_dict& state, call_site at);
 
  private:
-  /// What one sample is in a column.
-  struct sample_kind {
-    at::ScalarType type = at::kFloat;
-    std::vector<index_t> sizes;
-
-    friend bool operator==(const sample_kind&, const sample_kind&) = default;
-  };
-  /// What this worker read of a batch: columns, if it has samples of it, or why it could not.
-  struct own_samples {
-    std::vector<at::Tensor> columns;
-    std::string failure;
-  };
   struct read_ahead {
     loader_position position;
     std::future<own_samples> samples;
@@ -85,8 +74,6 @@ class batch_reader {
   void forget_ahead();
 
   std::vector<tensor<dyn>> given(const loader_position& p, const own_samples& mine, call_site at);
-  void agree_on_samples(const loader_position& p, const own_samples& mine);
-  void learn_kinds(const std::vector<sample_kind>& mine);
   layout layout_of(std::size_t column, index_t samples) const;
   at::Tensor box_of_column(std::size_t column, const layout& x, const interval& batch, const at::Tensor& read) const;
 
@@ -98,7 +85,7 @@ class batch_reader {
   batch_plan plan_;
   std::uint64_t order_ = 0;  ///< the stream of numbers that shuffles: 63 bits, a whole number of a state
   loader_position position_;
-  std::vector<sample_kind> kinds_;  ///< of each column, as workers agreed last
+  sample_kinds kinds_{columns_.size()};
 
   std::deque<read_ahead> ahead_;
   std::unique_ptr<background_thread<own_samples>> thread_;  // last: what it does refers to the others

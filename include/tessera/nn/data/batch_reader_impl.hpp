@@ -7,23 +7,20 @@
 
 #include <algorithm>
 #include <limits>
-#include <numeric>
 
-namespace tessera::nn {
-
-namespace engine {
+namespace tessera::nn::engine {
 
 /// A tensor of no other dimension than the samples', which these axes cut.
 inline layout cut_by_axes(const mesh_value& mesh, const std::vector<std::string>& axes) {
   layout x;
   x.mesh = mesh;
   x.placements.resize(mesh.axes.count);
-  x.dims.push(tessera::engine::dimension{});
+  x.dims.push(dimension{});
   for (const std::string& name : axes) {
     const text called(name.data(), static_cast<int>(name.size()));
     const int a = mesh.find(called);
-    if (a < 0) throw error(refusal{code::axis_not_in_mesh, mesh.axes.count}, name);
-    if (x.placements[a].kind == placement::cut) throw error(refusal{code::axis_used_twice}, name);
+    if (a < 0) throw error(refusal{code::axis_not_in_mesh, called, mesh.axes.count});
+    if (x.placements[a].kind == placement::cut) throw error(refusal{code::axis_used_twice, called});
     x.cut_by(0, a);
   }
   return x;
@@ -43,10 +40,6 @@ inline index_t whole_number(const state_dict& state, const char* key,
   return n;
 }
 
-}  // namespace engine
-
-namespace engine {
-
 TESSERA_INLINE batch_reader::batch_reader(const team_handle& team, sample_source source,
                                           std::vector<column_type> columns, loader_options options, call_site at)
     : team_(team),
@@ -62,7 +55,7 @@ TESSERA_INLINE batch_reader::batch_reader(const team_handle& team, sample_source
     plan_.samples = static_cast<index_t>(*size);
     check_options();
     for (const column_type& one : columns_) {
-      samples_lie_.push_back(one ? one->layout : nn::engine::cut_by_axes(team->mesh(), options_.cut_by));
+      samples_lie_.push_back(one ? one->layout : cut_by_axes(team->mesh(), options_.cut_by));
       samples_lie_.back().dims.resize(1);
     }
   };
@@ -132,7 +125,7 @@ TESSERA_INLINE std::vector<index_t> batch_reader::positions_to_read(const interv
 }
 
 /// Reads this worker's samples of a batch when it is called, on whatever thread: what it needs is decided here.
-TESSERA_INLINE std::function<batch_reader::own_samples()> batch_reader::reading(const loader_position& p) const {
+TESSERA_INLINE std::function<own_samples()> batch_reader::reading(const loader_position& p) const {
   const shuffled_order order(plan_.samples, order_, p.epoch);
   std::vector<std::size_t> numbers;
   for (const index_t position : positions_to_read(batch_at(p)))
@@ -157,11 +150,11 @@ TESSERA_INLINE std::function<batch_reader::own_samples()> batch_reader::reading(
   };
 }
 
-TESSERA_INLINE batch_reader::own_samples batch_reader::read(const loader_position& p) {
+TESSERA_INLINE own_samples batch_reader::read(const loader_position& p) {
   return thread_ ? thread_->begin(reading(p)).get() : reading(p)();
 }
 
-TESSERA_INLINE batch_reader::own_samples batch_reader::take_next() {
+TESSERA_INLINE own_samples batch_reader::take_next() {
   if (ahead_.empty() || ahead_.front().position != position_) {
     forget_ahead();
     return read(position_);
@@ -205,7 +198,9 @@ TESSERA_INLINE std::vector<tensor<dyn>> batch_reader::at(index_t epoch, index_t 
 TESSERA_INLINE std::vector<tensor<dyn>> batch_reader::given(const loader_position& p, const own_samples& mine,
                                                             call_site at) {
   const scoped_context now(*team_, {.why = purpose::agreement, .name = "reading a batch", .at = at});
-  agree_on_samples(p, mine);
+  fingerprint number;
+  number << p.epoch << p.sample << order_ << static_cast<int>(options_.shuffle);
+  kinds_.agree(team_, number.value(), mine);
   const interval batch = batch_at(p);
   std::vector<tensor<dyn>> all;
   for (std::size_t c = 0; c < columns_.size(); ++c) {
@@ -216,66 +211,6 @@ TESSERA_INLINE std::vector<tensor<dyn>> batch_reader::given(const loader_positio
     tessera::detail::compare_entry(all.back(), at);
   }
   return all;
-}
-
-/// Throws on every worker what one has met; afterwards all know what samples are, those too that have none.
-TESSERA_INLINE void batch_reader::agree_on_samples(const loader_position& p, const own_samples& mine) {
-  std::vector<sample_kind> kinds;
-  for (const at::Tensor& one : mine.columns) kinds.push_back({one.scalar_type(), one.sizes().slice(1).vec()});
-  const auto met = [&] {
-    if (!mine.failure.empty()) throw error::unpacked(mine.failure);
-  };
-  if (!team_->inside()) {
-    met();
-    kinds_ = kinds;
-    return;
-  }
-  const auto number_of = [](const std::vector<sample_kind>& of) {
-    fingerprint f;
-    for (const sample_kind& one : of) {
-      f << static_cast<int>(one.type) << static_cast<int>(one.sizes.size());
-      for (const index_t n : one.sizes) f << n;
-    }
-    return f.value() | 2;
-  };
-  constexpr std::uint64_t failed = 0, none = 1;
-  fingerprint what;
-  what << p.epoch << p.sample << order_ << static_cast<int>(options_.shuffle);
-  const std::uint64_t read = !mine.failure.empty() ? failed : kinds.empty() ? none : number_of(kinds);
-  const std::vector<std::uint64_t> all =
-      team_->agree(team_->crew_of(team_->mesh()), what.value(), read, team_->doing());
-  if (std::find(all.begin(), all.end(), failed) != all.end())
-    tessera::detail::throw_on_all(team_, code::sample_not_read, met);
-  const std::uint64_t known = number_of(kinds_);
-  if (kinds_.empty() || std::any_of(all.begin(), all.end(), [&](auto one) { return one != none && one != known; }))
-    learn_kinds(kinds);
-}
-
-TESSERA_INLINE void batch_reader::learn_kinds(const std::vector<sample_kind>& mine) {
-  constexpr std::size_t most = max_dimensions;
-  const std::size_t row = columns_.size() * (2 + most);
-  std::vector<std::uint64_t> numbers(row);  // of nothing where there is no sample
-  for (std::size_t c = 0; c < mine.size(); ++c) {
-    std::uint64_t* const to = &numbers[c * (2 + most)];
-    to[0] = static_cast<std::uint64_t>(mine[c].type);
-    to[1] = mine[c].sizes.size() + 1;
-    std::copy(mine[c].sizes.begin(), mine[c].sizes.end(), to + 2);
-  }
-  const std::vector<std::uint64_t> all = team_->collect(numbers, "learning what samples are");
-  const auto of = [&](std::size_t worker) { return all.begin() + static_cast<std::ptrdiff_t>(worker * row); };
-  const auto rank = [&](std::size_t worker) { return team_->mesh().rank(team_->mesh().at(static_cast<int>(worker))); };
-  const std::size_t workers = all.size() / row;
-  std::size_t first = 0;
-  while (of(first)[1] == 0) ++first;
-  for (std::size_t w = first + 1; w < workers; ++w)
-    if (of(w)[1] != 0 && !std::equal(of(first), of(first) + static_cast<std::ptrdiff_t>(row), of(w)))
-      throw error(refusal{code::samples_differ, rank(first), rank(w)});
-  kinds_.clear();
-  for (std::size_t c = 0; c < columns_.size(); ++c) {
-    const auto from = of(first) + static_cast<std::ptrdiff_t>(c * (2 + most));
-    kinds_.push_back(
-        {static_cast<at::ScalarType>(from[0]), {from + 2, from + 1 + static_cast<std::ptrdiff_t>(from[1])}});
-  }
 }
 
 /// How a batch of so many samples lies; refuses samples that are not what their type says.
@@ -330,7 +265,6 @@ TESSERA_INLINE void batch_reader::seek(const loader_position& to) {
 }
 
 TESSERA_INLINE state_dict batch_reader::state() const {
-  using nn::engine::whole_number;
   return {{"order", whole_number(static_cast<index_t>(order_))},
           {"shuffle", whole_number(options_.shuffle ? 1 : 0)},
           {"epoch", whole_number(position_.epoch)},
@@ -341,7 +275,6 @@ TESSERA_INLINE state_dict batch_reader::state() const {
 TESSERA_INLINE void batch_reader::load_state(const state_dict& state, call_site at) {
   const scoped_context now(*team_, {.why = purpose::state, .name = "loading a state", .at = at});
   if (team_->inside()) tessera::detail::agree_on_state(team_, state, "");
-  using nn::engine::whole_number;
   const index_t samples = whole_number(state, "samples");
   if (samples != plan_.samples) throw error(refusal{code::other_dataset, samples, plan_.samples});
   const loader_position to{whole_number(state, "epoch"), whole_number(state, "sample", samples)};
@@ -352,6 +285,4 @@ TESSERA_INLINE void batch_reader::load_state(const state_dict& state, call_site 
   forget_ahead();
 }
 
-}  // namespace engine
-
-}  // namespace tessera::nn
+}  // namespace tessera::nn::engine
