@@ -9,7 +9,8 @@
 
 // Schedules of pipelines: what their formulas say, against what is known of them and against a run by another rule.
 
-using namespace tessera;
+namespace tessera::schedules {
+
 using pipeline::operation;
 using pipeline::order;
 using pipeline::schedule;
@@ -155,3 +156,5 @@ TEST_CASE("a schedule that deadlocks, repeats, leaves out or runs too early is r
   CHECK(same(why({{f(0)}, {f(0), b(0)}}, 1), refusal{code::pipeline_incomplete, 0, 1}));
   CHECK(same(why({{f(0), b(0)}}, 1), refusal{code::pipeline_lists, 2, 1}));
 }
+
+}  // namespace tessera::schedules

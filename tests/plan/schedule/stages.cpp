@@ -9,7 +9,7 @@
 
 // Layers given to stages, and samples to micro-batches.
 
-using namespace tessera;
+namespace tessera::stage_shares {
 
 namespace {
 
@@ -64,3 +64,5 @@ TEST_CASE("a stage without a layer and a batch that is not shared out are refuse
   CHECK(
       same(pipeline::micro_batches_of(3, 4, micro_batch_sizes::uneven).why, refusal{code::micro_batches_differ, 3, 4}));
 }
+
+}  // namespace tessera::stage_shares
