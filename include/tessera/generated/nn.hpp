@@ -163,6 +163,36 @@ template <class... Told> struct other_parameters {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.network.parameters] these are other parameters than the network's; load those that the same network saved"); } };
+template <class... Told> struct checkpoint_missing {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.missing] there is no whole checkpoint in this folder; name the folder that was saved to, or the checkpoint's own"); } };
+template <class... Told> struct checkpoint_of_other_version {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.version] the checkpoint was written by another version of the library; load it with that one"); } };
+template <class... Told> struct checkpoint_entry_named {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.entry] entries of a checkpoint have names of their own without a slash, and one of them a team; name each thing once"); } };
+template <class... Told> struct checkpoint_folder_not_shared {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.folder] workers see different folders under this path; name a folder that all of them share"); } };
+template <class... Told> struct optimizer_not_kept {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.optimizer] states of SGD, Adam, AdamW, RMSprop and Adagrad are kept, no others; step by one of these, or keep its state by state() and load_state()"); } };
+template <class... Told> struct optimizer_of_other_leaves {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.checkpoint.leaves] the optimizer steps what no network of the checkpoint has; name its network as an entry too"); } };
 template <class... Told> struct serial_view_wrong {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -237,6 +267,12 @@ template <> struct verdict_for<&code::file_altered> { template <class Why> using
 template <> struct verdict_for<&code::file_not_ours> { template <class Why> using type = verdicts::file_not_ours<>; };
 template <> struct verdict_for<&code::file_of_other_elements> { template <class Why> using type = verdicts::file_of_other_elements<>; };
 template <> struct verdict_for<&code::other_parameters> { template <class Why> using type = verdicts::other_parameters<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::checkpoint_missing> { template <class Why> using type = verdicts::checkpoint_missing<>; };
+template <> struct verdict_for<&code::checkpoint_of_other_version> { template <class Why> using type = verdicts::checkpoint_of_other_version<with::expected<Why::number(0)>, with::found<Why::number(1)>>; };
+template <> struct verdict_for<&code::checkpoint_entry_named> { template <class Why> using type = verdicts::checkpoint_entry_named<>; };
+template <> struct verdict_for<&code::checkpoint_folder_not_shared> { template <class Why> using type = verdicts::checkpoint_folder_not_shared<>; };
+template <> struct verdict_for<&code::optimizer_not_kept> { template <class Why> using type = verdicts::optimizer_not_kept<>; };
+template <> struct verdict_for<&code::optimizer_of_other_leaves> { template <class Why> using type = verdicts::optimizer_of_other_leaves<>; };
 template <> struct verdict_for<&code::serial_view_wrong> { template <class Why> using type = verdicts::serial_view_wrong<>; };
 template <> struct verdict_for<&code::nothing_renamed> { template <class Why> using type = verdicts::nothing_renamed<>; };
 template <> struct verdict_for<&code::norm_of_no_order> { template <class Why> using type = verdicts::norm_of_no_order<>; };

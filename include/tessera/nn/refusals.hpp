@@ -79,6 +79,25 @@ inline constexpr reason file_of_other_elements{
 inline constexpr reason other_parameters{
     "tessera.network.parameters", "expected, found",
     "these are other parameters than the network's; load those that the same network saved"};
+inline constexpr reason checkpoint_missing{
+    "tessera.checkpoint.missing", "",
+    "there is no whole checkpoint in this folder; name the folder that was saved to, or the checkpoint's own"};
+inline constexpr reason checkpoint_of_other_version{
+    "tessera.checkpoint.version", "expected, found",
+    "the checkpoint was written by another version of the library; load it with that one"};
+inline constexpr reason checkpoint_entry_named{
+    "tessera.checkpoint.entry", "",
+    "entries of a checkpoint have names of their own without a slash, and one of them a team; name each thing once"};
+inline constexpr reason checkpoint_folder_not_shared{
+    "tessera.checkpoint.folder", "",
+    "workers see different folders under this path; name a folder that all of them share"};
+inline constexpr reason optimizer_not_kept{
+    "tessera.checkpoint.optimizer", "",
+    "states of SGD, Adam, AdamW, RMSprop and Adagrad are kept, no others; step by one of these, or keep its state by "
+    "state() and load_state()"};
+inline constexpr reason optimizer_of_other_leaves{
+    "tessera.checkpoint.leaves", "",
+    "the optimizer steps what no network of the checkpoint has; name its network as an entry too"};
 inline constexpr reason serial_view_wrong{"tessera.network.serial", "",
                                           "the parts of a serial tensor overlap, leave a gap, or disagree about its "
                                           "shape; correct the serial views in the layers' plans"};
