@@ -5,6 +5,8 @@
 #include <torch/optim/adam.h>
 #include <unistd.h>
 
+#include <fstream>
+
 namespace tessera::testing {
 namespace {
 
@@ -68,6 +70,89 @@ TEST_CASE("five steps, a checkpoint and five steps on another mesh are ten steps
   for (const auto& r : ended.results) read += r->second;
   CHECK(read == 3 * 8 * (6 * 5 + 6 + 4 * 6 + 4));  // weights and two states of Adam, each element once
   for (const auto& [key, w] : begun.of(0)) CHECK(at::allclose(ended.of(0).first.at(key), w, 1e-12, 1e-12));
+}
+
+std::string bytes_of(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Saves a network once, or as often as is said.
+void save_square(const std::filesystem::path& folder, int times = 1) {
+  const auto saved = in_team<square>([&](auto& t) {
+    square_net net{t, seed{3}};
+    std::int64_t n = 7;
+    nn::checkpoint all{{"net", net}, {"step", n}};
+    for (int i = 0; i < times; ++i) all.save(folder);
+    return true;
+  });
+  INFO(saved.errors());
+  REQUIRE(saved.well());
+}
+
+TEST_CASE("what is loaded and saved again is the same bytes, and old checkpoints go", "[law]") {
+  const scratch folder("again"), other("again2");
+  save_square(folder.path, 4);
+  CHECK(!std::filesystem::exists(folder.path / "checkpoint_00000002"));
+  CHECK(std::filesystem::exists(folder.path / "checkpoint_00000003" / "index.json"));
+  const auto again = in_team<square>([&](auto& t) {
+    square_net net{t, seed{9}};
+    std::int64_t n = 0;
+    nn::checkpoint all{{"net", net}, {"step", n}};
+    all.load(folder.path);
+    all.save(other.path, {.background = true});
+    all.finish();
+    return true;
+  });
+  INFO(again.errors());
+  REQUIRE(again.well());
+  for (const auto& f : std::filesystem::directory_iterator(folder.path / "checkpoint_00000004"))
+    CHECK(bytes_of(f.path()) == bytes_of(other.path / "checkpoint_00000001" / f.path().filename()));
+}
+
+TEST_CASE("a bad checkpoint is one error on every worker, and changes nothing", "[refusal]") {
+  const scratch folder("bad");
+  save_square(folder.path);
+  const auto here = folder.path / "checkpoint_00000001";
+  const auto index = here / "index.json", file = here / "worker_0.safetensors";
+  const auto refused = [&](const std::string& code) {
+    const auto said = in_team<three>([&](auto& t) {
+      three_net net{t, seed{9}};
+      const nn::state_dict before = nn::state_of(net);
+      std::int64_t n = 0;
+      nn::checkpoint all{{"net", net}, {"step", n}};
+      const std::string is = told([&] { all.load(folder.path); });
+      const nn::state_dict after = nn::state_of(net);
+      bool same = n == 0;
+      for (const auto& [key, w] : before) same = same && at::equal(w, after.at(key));
+      return same ? is : "changed";
+    });
+    for (const auto& r : said.results) CHECK(r.value_or("lost") == code);
+  };
+  const auto with = [&](const std::filesystem::path& path, const std::string& bytes, const std::string& code) {
+    const std::string was = bytes_of(path);
+    std::ofstream(path, std::ios::binary) << bytes;
+    refused(code);
+    std::ofstream(path, std::ios::binary) << was;
+  };
+  refused("changed");  // that is, loaded
+  std::string text = bytes_of(index);
+  with(index, text.substr(0, text.size() / 2), "tessera.file.altered");
+  std::string other = text;
+  other.replace(other.find("\"version\":1"), 11, "\"version\":2");
+  with(index, other, "tessera.checkpoint.version");
+  other = text;
+  other.replace(other.find("\"value\":7"), 9, "\"value\":8");
+  with(index, other, "tessera.file.altered");
+  std::string data = bytes_of(file);
+  data.back() = static_cast<char>(data.back() ^ 1);
+  with(file, data, "tessera.file.altered");
+  with(file, data.substr(0, data.size() - 9), "tessera.file.truncated");
+  std::filesystem::rename(file, folder.path / "gone");
+  refused("tessera.file.missing");
+  std::filesystem::rename(folder.path / "gone", file);
+  std::filesystem::remove(index);
+  refused("tessera.checkpoint.missing");
 }
 
 }  // namespace
