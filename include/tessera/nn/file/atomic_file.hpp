@@ -67,6 +67,14 @@ class regular_file {
   std::uint64_t size_ = 0;
 };
 
+/// Names in a folder survive a power cut from now on, where the file system can promise it.
+inline void flush_folder(const std::filesystem::path& folder) {
+  const int f = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (f < 0) return;
+  ::fsync(f);
+  ::close(f);
+}
+
 /// A file that takes another one's place when it is whole: it is written beside that one under a name of its own, so
 /// that neither a reader nor another job sees half of it, and goes where it is not kept.
 class atomic_file : regular_file {
@@ -111,11 +119,7 @@ class atomic_file : regular_file {
     if (::close(std::exchange(descriptor_, -1)) != 0) refuse(errno);
     if (::rename(beside_.c_str(), path_.c_str()) != 0) refuse(errno);
     beside_.clear();
-    const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
-    if (const int f = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); f >= 0) {
-      ::fsync(f);  // so that the name survives a power cut where the file system can promise it
-      ::close(f);
-    }
+    flush_folder(path_.has_parent_path() ? path_.parent_path() : ".");
   }
 
  private:

@@ -131,6 +131,10 @@ class weights_reader {
     sums_.add(header.dump());  // of everything but the sums
   }
 
+  std::uint64_t size() const { return file_.size(); }
+  /// The sum that the file names of itself, "" where it names none.
+  std::string sum() const { return words_.value(xxh64::name, ""); }
+
   /// In the order in which they lie.
   const std::vector<stored_tensor>& tensors() const { return tensors_; }
 
@@ -199,6 +203,10 @@ class weights_writer {
     file_.keep();
   }
 
+  /// Where the tensors begin in the file, and the sum of what was written of it.
+  std::uint64_t data_begin() const { return header_text().size(); }
+  std::string sum() const { return sum_.text(); }
+
  private:
   static nlohmann::json header_for(const std::filesystem::path& path, std::vector<stored_tensor>& tensors) {
     nlohmann::json header = nlohmann::json::object();
@@ -220,8 +228,10 @@ class weights_writer {
     return header;
   }
 
+  void write_header() { file_.begin_with(header_text()); }
+
   // It has one length, whatever the sum.
-  void write_header() {
+  std::string header_text() const {
     nlohmann::json header = header_;
     header["__metadata__"][sum_.name] = sum_.text();
     std::string text = header.dump();
@@ -229,7 +239,7 @@ class weights_writer {
     std::string all(8, '\0');
     for (std::size_t i = 0; i < 8; ++i)
       all[i] = static_cast<char>(static_cast<std::uint64_t>(text.size()) >> 8 * i & 0xff);
-    file_.begin_with(all + text);
+    return all + text;
   }
 
   nlohmann::json header_;
