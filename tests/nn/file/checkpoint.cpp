@@ -159,7 +159,7 @@ TEST_CASE("a bad checkpoint is one error on every worker, and changes nothing", 
   refused("tessera.checkpoint.missing");
 }
 
-TEST_CASE("saves until it is killed", "[.][runtime]") {
+TEST_CASE("saves until it is killed", "[runtime]") {
   const char* const folder = std::getenv("TESSERA_TEST_FOLDER");
   if (folder != nullptr) save_square(folder, 1 << 30);
 }
