@@ -6,6 +6,7 @@
 #include <tessera/operation/program/program.hpp>
 
 #include <array>
+#include <initializer_list>
 
 namespace tessera::detail {
 
@@ -117,10 +118,16 @@ constexpr void in_bundles(direction& reduced, const bundle_member* const (&membe
   }
 }
 
+constexpr int total_of(std::initializer_list<int> all) {
+  int sum = 0;
+  for (const int n : all) sum += n;
+  return sum;
+}
+
 // The members of a program, but for those that a node before has; null for each that is none.
 template <const auto& Program, int... Node>
 constexpr void in_bundles(direction& reduced, indices<Node...>) {
-  constexpr int count = (layer_bundled<Program.nodes[Node].record>::count + ... + 0);
+  constexpr int count = total_of({layer_bundled<Program.nodes[Node].record>::count...});
   if constexpr (count > 0) {
     constexpr int counts[]{layer_bundled<Program.nodes[Node].record>::count...};
     constexpr const bundle_member* firsts[]{layer_bundled<Program.nodes[Node].record>::first...};
