@@ -59,7 +59,7 @@ task watch(reading& c) {
       nn::assign(running, values);
       const auto seen = std::make_shared<nn::finite_watch>(a.team);
       running.observe(seen);
-      running(distribute(a.team, lies, whole("x", x)));
+      running(distribute(a.team, lies, whole("x", x).to(device_of(*a.team))));
       const std::optional<nn::finite_watch::finding> found = seen->first();
       const json in = found ? json(found->path) : json();
       const json by = found ? json(found->workers) : json::array();

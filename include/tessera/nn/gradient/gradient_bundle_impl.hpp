@@ -41,8 +41,9 @@ TESSERA_INLINE at::Tensor gradient_bundle::packed(const std::vector<at::Tensor>&
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
     const index_t begin = ranges_[i].begin;
     if (begin > filled) all.narrow(0, filled, begin - filled).zero_();
-    const at::Tensor to = at::empty({0}, of_).set_(all.storage(), begin, ranges_[i].sizes);
-    filled = begin + to.numel();
+    const index_t size = c10::multiply_integers(ranges_[i].sizes);
+    const at::Tensor to = all.narrow(0, begin, size).view(ranges_[i].sizes);
+    filled = begin + size;
     const at::Tensor& from = terms[i];
     if (!from.defined()) {
       to.zero_();
@@ -75,7 +76,7 @@ TESSERA_INLINE std::vector<at::Tensor> gradient_bundle::finish(double factor) {
   if (!flat_) return {sum};
   std::vector<at::Tensor> all;
   for (const range& one : ranges_)  // no views: zero_grad(false) detaches gradients in place, which views refuse
-    all.push_back(at::empty({0}, of_).set_(sum.storage(), sum.storage_offset() + one.begin, one.sizes));
+    all.push_back(sum.narrow(0, one.begin, c10::multiply_integers(one.sizes)).view(one.sizes).variable_data());
   return all;
 }
 
