@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/meta/indices.hpp>
 #include <tessera/operation/memory/layer_memory.hpp>
 #include <tessera/operation/plan/bundles.hpp>
 #include <tessera/operation/plan/layer_plan.hpp>
