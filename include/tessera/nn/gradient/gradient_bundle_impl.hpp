@@ -37,24 +37,23 @@ TESSERA_INLINE at::Tensor gradient_bundle::packed(const std::vector<at::Tensor>&
   }
   if (!flat_) return at::zeros(ranges_[0].sizes, of_);
   const at::Tensor all = at::empty({elements_}, of_);
+  auto* const memory = static_cast<char*>(all.data_ptr());
   index_t filled = 0;
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
-    const index_t begin = ranges_[i].begin;
+    const index_t begin = ranges_[i].begin, size = c10::multiply_integers(ranges_[i].sizes);
     if (begin > filled) all.narrow(0, filled, begin - filled).zero_();
-    const index_t size = c10::multiply_integers(ranges_[i].sizes);
-    const at::Tensor to = all.narrow(0, begin, size).view(ranges_[i].sizes);
     filled = begin + size;
     const at::Tensor& from = terms[i];
-    if (!from.defined()) {
-      to.zero_();
-      continue;
+    const bool plain = from.defined() && all.is_cpu() && from.is_cpu() && from.layout() == at::kStrided &&
+                       from.is_contiguous() && from.scalar_type() == all.scalar_type() && !from.is_conj() &&
+                       !from.is_neg() && !from._is_zerotensor();
+    if (plain) {  // of few bytes this costs less than LibTorch's own copy
+      std::memcpy(memory + static_cast<std::size_t>(begin) * all.itemsize(), from.const_data_ptr(), from.nbytes());
+    } else {
+      const at::Tensor to = all.narrow(0, begin, size).view(ranges_[i].sizes);
+      if (from.defined()) to.copy_(from);
+      else to.zero_();
     }
-    const bool plain = from.is_cpu() && from.layout() == at::kStrided && from.is_contiguous() &&
-                       from.scalar_type() == to.scalar_type() && !from.is_conj() && !from.is_neg() &&
-                       !from._is_zerotensor();
-    if (plain)  // of few bytes this costs less than LibTorch's own copy
-      std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
-    else to.copy_(from);
   }
   return all;
 }
@@ -75,8 +74,13 @@ TESSERA_INLINE std::vector<at::Tensor> gradient_bundle::finish(double factor) {
   if (factor != 1) sum.mul_(factor);
   if (!flat_) return {sum};
   std::vector<at::Tensor> all;
-  for (const range& one : ranges_)  // no views: zero_grad(false) detaches gradients in place, which views refuse
-    all.push_back(sum.narrow(0, one.begin, c10::multiply_integers(one.sizes)).view(one.sizes).variable_data());
+  for (const range& one : ranges_) {  // no views: zero_grad(false) detaches gradients in place, which views refuse
+    at::Tensor mine = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(sum.storage()),
+                                                               sum.unsafeGetTensorImpl()->key_set(), sum.dtype());
+    mine.unsafeGetTensorImpl()->set_storage_offset(sum.storage_offset() + one.begin);
+    mine.unsafeGetTensorImpl()->set_sizes_contiguous(one.sizes);
+    all.push_back(std::move(mine));
+  }
   return all;
 }
 
