@@ -10,9 +10,8 @@ struct run {
   refusal why;   ///< whether all operations run, each once
   int span = 0;  ///< steps from the first operation to the last
   tessera::engine::heap_array<int>
-      live;  ///< by stage: most forwards whose backward has not run, which is what a stage keeps
-  tessera::engine::heap_array<int> first_steps;  ///< by stage: when it begins
-  index_t operations = 0;                        ///< of all stages
+      live;                ///< by stage: most forwards whose backward has not run, which is what a stage keeps
+  index_t operations = 0;  ///< of all stages
 
   /// The share of a stage's time in which it waits, over all stages: 1 − operations / (stages · span).
   constexpr double bubble() const {
@@ -103,7 +102,7 @@ constexpr run run_of(const Schedule& s) {
   const extent& of = s.of;
   engine::ends ends(of);
   tessera::engine::heap_array<int> next(of.stages), free = next, kept = next;
-  r.live = r.first_steps = next;
+  r.live = next;
   bool training = false;
   for (bool moved = true; moved;) {
     moved = false;
@@ -117,7 +116,6 @@ constexpr run run_of(const Schedule& s) {
         const engine::awaited last = engine::awaited_by(ends, of, stage, x);
         if (last.end < 0) break;
         const int begin = last.end > free[stage] ? last.end : free[stage];
-        if (next[stage] == 0) r.first_steps[stage] = begin;
         free[stage] = begin + 1;
         ends.at(x.does, x.chunk * of.stages + stage, x.micro_batch) = free[stage];
         if (x.does == work::forward) ++kept[stage];
