@@ -89,6 +89,15 @@ TEST_CASE(
   STATIC_REQUIRE(one.reduced.lower_bound_bytes == all.backward.lower_bound_bytes);
   STATIC_REQUIRE(8 * one.reduced.messages == all.backward.messages);
   STATIC_REQUIRE(one.backward == direction{});
+  // What cannot be counted one by one is not counted in bundles either.
+  constexpr direction too_much = [] {
+    direction d{INT64_MAX, 8, INT64_MAX, 8};
+    const auto& members = tessera::detail::layer_bundled<copies::program.nodes[0].record>::members;
+    const tessera::detail::bundle_member* const alone[]{&members[0]};
+    tessera::detail::in_bundles(d, alone);
+    return d;
+  }();
+  STATIC_REQUIRE(too_much == direction{INT64_MAX, 8, INT64_MAX, 8});
   constexpr memory_value waits = peak_memory<copies>();
   STATIC_REQUIRE(waits.parameters == peak_memory<copied>().parameters);
   STATIC_REQUIRE(waits.held == 8 * 128 * 128 * 4);  // gradients alone: what layers take is there already

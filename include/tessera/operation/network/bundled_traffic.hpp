@@ -97,6 +97,8 @@ constexpr direction bundle_direction(const bundle_kind& kind, const bundle_membe
 /// one.
 template <int Count>
 constexpr void in_bundles(direction& reduced, const bundle_member* const (&members)[Count]) {
+  for (const index_t n : {reduced.bytes, reduced.lower_bound_bytes, reduced.messages})
+    if (n == INT64_MAX) return;  // more than can be counted, which is refused
   bundle_packer<bundle_kind, 32> packer;
   int bundle_of[Count]{};
   int alone = 0;

@@ -171,9 +171,10 @@ struct sharded_over {
   }
 };
 
-/// A layer or a module whose gradients travel in bundles: `bundled<block>`, as a list of DistributedDataParallel's
-/// buckets. Workers sum them inside backward, 25 MiB of one element at a time, in the reverse of the order in which
-/// forward takes parameters; with axes parameters are stored as tiles over them besides.
+/// A layer or a module whose gradients travel in bundles, DistributedDataParallel's buckets: `bundled<block>`.
+///
+/// Workers sum them inside backward, 25 MiB of one element at a time, in the reverse of the order in which forward
+/// takes parameters; with axes parameters are stored as tiles over them besides.
 template <class Part, class... Axes>
 using bundled = sharded_over<Part, Axes..., gathered<gathering::bundled>>;
 
