@@ -9,15 +9,17 @@ namespace tessera::testing {
 
 using namespace engine;
 
-/// So many trials of what is rolled. Sanitizers, under which they take ten times as long, see the order of what threads
-/// do, or what memory they touch, and no numbers, so in this order a sixth and a third of them are enough.
-constexpr int trials(int n) {
-  return tessera::detail::watches_threads ? (n + 5) / 6 : tessera::detail::watches_addresses ? (n + 2) / 3 : n;
-}
+/// One of so many alike is tried. Sanitizers, under which each takes ten times as long, see the order of what threads
+/// do, or what memory they touch, and no numbers: a few are enough for them.
+inline constexpr int tried_of = tessera::detail::watches_threads ? 6 : tessera::detail::watches_addresses ? 5 : 1;
 
-/// Whether the i-th of many alike is tried: under sanitizers every third or sixth.
+/// So many trials of what is rolled.
+constexpr int trials(int n) { return (n + tried_of - 1) / tried_of; }
+
+/// Whether the i-th of many alike is tried: multiples of the golden ratio, modulo one, are spread evenly whatever the
+/// loops are over.
 constexpr bool tried(int i) {
-  return i % (tessera::detail::watches_threads ? 6 : tessera::detail::watches_addresses ? 3 : 1) == 0;
+  return static_cast<std::uint32_t>(i) * 2654435769u <= 0xffffffffu / static_cast<unsigned>(tried_of);
 }
 
 /// A small counter-based random number generator that also runs while compiling (splitmix64).

@@ -246,11 +246,13 @@ bool loses_like_double(team<pairs>& t, double scale) {
 TEST_CASE("sums inside operations on half types are made in float and rounded once", "[runtime]") {
   const auto loss = in_team<pairs>([](team<pairs>& t) {
     bool good = true;
+    int i = 0;
     for (const double scale : {0.0, 1.0, 40.0}) {
-      good = good && loses_like_double<partition<pairs, whole, whole>, partition<pairs, whole>>(t, scale);
-      good = good &&
-             loses_like_double<partition<pairs, blocks<left>, blocks<right>>, partition<pairs, blocks<left>>>(t, scale);
-      good = good && loses_like_double<partition<pairs, whole, blocks<left, right>>, partition<pairs, whole>>(t, scale);
+      if (tried(i++)) good &= loses_like_double<partition<pairs, whole, whole>, partition<pairs, whole>>(t, scale);
+      if (tried(i++))
+        good &= loses_like_double<partition<pairs, blocks<left>, blocks<right>>, partition<pairs, blocks<left>>>(t, scale);
+      if (tried(i++))
+        good &= loses_like_double<partition<pairs, whole, blocks<left, right>>, partition<pairs, whole>>(t, scale);
     }
     return good;
   });
