@@ -7,6 +7,7 @@ namespace conformance::training {
 
 task attention(reading& c);
 task attention_block(reading& c);
+task bandwidth(reading& c);
 task boundary(reading& c);
 task bundle(reading& c);
 task change(reading& c);
