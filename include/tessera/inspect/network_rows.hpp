@@ -9,8 +9,8 @@
 
 namespace tessera::engine {
 
-/// A node of a network for given values of its dynamic extents: what it is, what it reads, how its results lie, what it
-/// moves, and what lives in a worker's memory while it computes.
+/// A node of a network for given dynamic extents: its operands, the layouts of its results, its traffic, and a worker's
+/// memory meanwhile.
 struct network_row {
   enum class kind : signed char { input, node, output };
 

@@ -190,8 +190,8 @@ inline std::string transfer_text(const transfer& plan, int most = 64) {
 
 }  // namespace engine
 
-/// A plan: its verb, its transfers with what they are and cost in elements, and their messages; what two of them cost
-/// that go in one phase.
+/// A plan as text: its verb, its transfers with kind and cost in elements, and their messages. Two transfers that share
+/// a phase also have their joint cost.
 inline std::string plan_text(const layout& from, const layout& to) {
   std::string s = fmt::format("{}\n  from {}\n  to   {}\n", engine::name_of(engine::verb_between(from, to)),
                               text_of(from), text_of(to));

@@ -108,8 +108,8 @@ inline constexpr kind kind_of<at::Tensor> = kind::libtorch_tensor;
 
 }  // namespace engine
 
-/// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0),
-/// the kind that is wanted there and the one that is given.
+/// The verdict on a template argument of the wrong kind: what it is an argument of, its position from 0, the wanted
+/// kind, the given kind.
 template <kind Of, int Argument, kind Wanted, kind Given>
 struct wrong_argument : verdicts::wrong_kind<> {
   static constexpr bool ok = false;

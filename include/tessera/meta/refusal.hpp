@@ -7,12 +7,12 @@
 
 namespace tessera {
 
-/// Why something is refused: a code to search for, the names of what is told with it, and a sentence: what is wrong;
-/// what to do.
+/// Why something is refused: a code to search for, the names of its numbers, and a sentence: what is wrong; what to do.
 ///
 /// There is one constant for each, in namespace `code`: `FLOOR/refusals.hpp` lists those that a floor makes, and
-/// scripts/make_verdicts writes their verdict types into `generated/FLOOR.hpp`. What is called "axis" is one's
-/// name, all else are numbers: what ends in "element" or "verb" numbers one, and what ends in "or none" may be -1.
+/// scripts/make_verdicts writes their verdict types into `generated/FLOOR.hpp`. The name "axis" stands for an axis; all
+/// other names stand for numbers. A name that ends in "element" or "verb" numbers one of these; one that ends in "or
+/// none" may be -1.
 struct reason {
   const char* code;
   const char* names;

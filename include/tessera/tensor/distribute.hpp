@@ -65,8 +65,8 @@ tensor<dyn> first_term(tensor<dyn> x);
 
 }  // namespace detail
 
-/// My part of a global tensor that every worker has, DTensor's `distribute_tensor`: nothing moves but the dynamic
-/// extents, which are compared, and now and then a hash of the whole.
+/// This worker's part of a global tensor that every worker has, DTensor's `distribute_tensor`. Only dynamic extents
+/// move, which are compared, and now and then a hash of the whole.
 template <class T = void, class Team, class Box>
 auto distribute(const Team& team, const Box& global, call_site at = call_site::here()) {
   using verdict = engine::verdict_of<detail::enters<T, Team, Box>>;

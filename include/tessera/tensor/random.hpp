@@ -12,9 +12,9 @@ namespace tessera {
 
 /// The seed of everything random in a network: numbers are drawn by (seed, path, global index).
 ///
-/// Two networks of one seed begin with equal weights. A path tells them apart, and stands before the keys of their
-/// parameters: those of `net{team, seed{7}.at("encoder")}` are "encoder.0.weight" and so on, as in a serial model with
-/// a part of that name.
+/// Two networks of one seed begin with equal weights. A path tells them apart and precedes the keys of their
+/// parameters, as in a serial model with a part of that name. `net{team, seed{7}.at("encoder")}` has the parameter
+/// "encoder.0.weight".
 struct seed {
   std::uint64_t value = 0;
   std::string path{};
@@ -63,8 +63,8 @@ inline double normal_quantile(double share) {
   return x;
 }
 
-/// The numbers of one draw in [0, 1), by key, how often was drawn before, and global index: the same bits on any
-/// partition, on the host and on devices.
+/// The numbers of one draw in [0, 1), by key, number of earlier draws and global index. Their bits are the same on any
+/// partition, host and device.
 class drawn_numbers {
  public:
   /// `key` and `draw` are tensors of one whole number, where the numbers will lie; nobody waits for those of a device.

@@ -24,10 +24,10 @@ class owing {
 
 /// What this thread's worker owes the others: exchanges of what it started, in that order.
 ///
-/// Nothing goes on behind a worker's back, so a worker begins all that it owes before it waits for anything. Let
-/// started things have the order of their starts, and their exchanges that of their parts: who waits for the arrival of
-/// (i, k) has begun all before it. So the least of what any worker waits for is begun by all, and arrives. Calls of one
-/// exchange are begun in one order everywhere: of two started things the earlier one's first.
+/// Nothing goes on behind a worker's back, so a worker begins all that it owes before it waits for anything. Order
+/// changes by their starts, and a change's exchanges by its parts: a worker that waits for exchange (i, k) has begun
+/// all before it. So the least of what any worker waits for is begun by all, and arrives. Calls of one exchange are
+/// begun in one order everywhere: of two started things the earlier one's first.
 class owed_exchanges {
  public:
   static owed_exchanges& here() {

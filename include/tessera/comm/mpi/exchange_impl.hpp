@@ -25,7 +25,7 @@ inline detail::dependencies mpi_exchange::needed(const mpi_call& c) const {
   return all;
 }
 
-/// Whose terms this worker lacks of a call that it began: a Fold is taken when all are there, a box of a Move at once.
+/// The workers whose terms a begun call still lacks. A Fold is taken when all terms are there, a box of a Move at once.
 inline detail::dependencies mpi_exchange::missing(std::uint64_t sequence) const {
   const auto call =
       std::find_if(open_.begin(), open_.end(), [&](const mpi_call* c) { return c->sequence == sequence; });

@@ -34,11 +34,10 @@ struct alignas(64) taken_calls {
   std::atomic<std::uint64_t> from[size]{};
 };
 
-/// What a worker shows of its calls of an exchange, and how many it took of those of others: it alone writes here, and
-/// they read.
+/// The state that a worker shows of its calls of an exchange, and how many calls of the others it took. The worker
+/// alone writes it; the others read.
 ///
-/// Its number says where it lies and which of those that ever lay there it is, so that who looks at one that is gone
-/// finds another.
+/// The slot's number gives its place and its generation there: a reader of a slot that is gone finds another number.
 class shared_slot {
  public:
   struct entry {

@@ -5,9 +5,9 @@
 
 namespace tessera::detail {
 
-/// How a worker waits: it looks again at once for some microseconds, then lets others go first, then sleeps between
-/// looks, for an eighth of what it has waited and a millisecond at most. Where workers are more than cores, others go
-/// first from the beginning.
+/// How a worker waits: it looks again at once for some microseconds, then yields, then sleeps between looks. A sleep
+/// lasts an eighth of the time waited, at most a millisecond. Where workers are more than cores, others go first from
+/// the beginning.
 class spin_wait {
  public:
   using clock = std::chrono::steady_clock;

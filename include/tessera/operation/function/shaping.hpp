@@ -170,7 +170,8 @@ struct flatten : engine::function {
   }
 };
 
-/// A dimension as two, the inner one of an extent; a cut in grains of a multiple of it becomes a cut of the outer one.
+/// A dimension as two, of which the inner has a given extent. A cut in grains of a multiple of that extent becomes a
+/// cut of the outer one.
 template <int Dim, index_t Inner>
 struct unflatten : engine::function {
   static constexpr const char* name = "unflatten";

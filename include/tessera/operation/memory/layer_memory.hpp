@@ -77,8 +77,8 @@ struct layer_memory {
   saved_tensors saves;
 };
 
-// What windows that are read in parts take for a padded box, of which the edges alone are filled, and keep of those,
-// where any worker reads so and none reads a padded box as a whole; else nothing.
+// The memory of a padded box of which only the edges are filled, and the part of it that is kept. Zero unless some
+// worker reads its windows in parts and none reads a padded box as a whole.
 struct edge_memory {
   index_t padded = 0;
   index_t kept = 0;

@@ -9,11 +9,11 @@ namespace engine {
 
 /// The memory of a network on one worker, in bytes: each tensor counts as on the worker that has most of it.
 ///
-/// `forward` and `training` are what lives at once of activations: the inputs and outputs, which the caller holds, the
-/// values that somebody still reads, what a layer makes of its operands and parameters before it computes, and what it
-/// computes in. With `training` it is that of forward, which keeps what backward reads, and of backward, from given
-/// gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each is at
-/// least what LibTorch's allocator is asked for.
+/// `forward` and `training` are the peaks of activations. They count inputs and outputs, which the caller holds, and
+/// values that somebody still reads. They also count what a layer makes of operands and parameters before it computes,
+/// and its workspace. `training` covers forward, which keeps what backward reads, and backward. Backward runs from
+/// given gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each
+/// is at least what LibTorch's allocator is asked for.
 ///
 /// What transports hold is not of LibTorch's memory and not counted, nor are the wider copies in which operations on
 /// half types compute. A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN,

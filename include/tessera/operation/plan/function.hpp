@@ -73,9 +73,8 @@ enum class takes : signed char {
   reals        ///< what floats and is real
 };
 
-/// Which element a function gives: that of its operands, booleans, indices, the real numbers that complex ones are made
-/// of; of what is counted int64 in place of integers and booleans, and of what is asked of all booleans, but bytes of
-/// bytes.
+/// The element that a function gives: that of its operands, booleans, indices, or the real type of a complex one.
+/// `counts` gives int64 for integers and booleans; `answers` gives booleans, but bytes for bytes.
 enum class gives : signed char { same, booleans, indices, reals, counts, answers };
 
 /// What LibTorch saves for the backward of a function; a function that does not say is taken to save everything.

@@ -80,14 +80,14 @@ struct signature {
   /// The result has neighbours as one dimension, outermost first; a cut of the outermost becomes a cut in grains.
   constexpr signature merged(const char* dims, char into) const { return each(dims, engine::treatment::merged, into); }
 
-  /// The result has these one behind the other, in the order of the operands; where they are cut, each is cut as its
-  /// range of the result, so that the parts of a worker, end to end, are one part of it.
+  /// The result has these dimensions concatenated, in the order of the operands. Where they are cut, each is cut as its
+  /// range of the result: a worker's parts, end to end, are one part of it.
   constexpr signature concatenated(const char* dims, char into) const {
     return each(dims, engine::treatment::concatenated, into);
   }
 
-  /// The result has n elements as n / extent times extent; a cut whose parts are whole multiples of extent becomes a
-  /// cut of the outer ones: one in grains of a multiple, or one that comes out even.
+  /// The result has n elements as n / extent times extent. A cut whose parts are multiples of extent becomes a cut of
+  /// the outer ones, in grains of a multiple or even.
   constexpr signature split(char dim, char outer, char inner, index_t extent) const {
     return with_role({dim, engine::treatment::split, {}, outer, inner, extent});
   }
