@@ -31,14 +31,14 @@ const team_handle& handle_of(const team<M>& of) {
 
 }  // namespace engine
 
-/// Reads the samples of a data set of LibTorch in batches, each worker its own: a batch is one global tensor whose
+/// Reads the samples of a LibTorch data set in batches, each worker its own part. A batch is one global tensor whose
 /// dimension 0 is cut as its type, or `cut_by`, says.
 ///
 ///   ts::nn::loader<net::input, labels> samples(team, digits, {.batch = 64, .seed = {7}});
 ///   for (auto& [inputs, targets] : samples.epoch()) ...
 ///
-/// Sample k of step s of epoch e is order(e)[s · batch + k] on any mesh, where order(e) is a permutation by (seed, e);
-/// so another mesh trains on the same batches. Workers along axes that do not cut the batch read the same samples.
+/// Sample k of step s of epoch e is order(e)[s · batch + k] on any mesh, where order(e) is a permutation by (seed, e).
+/// So another mesh trains on the same batches. Workers along axes that do not cut the batch read the same samples.
 /// Types of inputs and targets: `loader<inputs>` for examples without target. Without types the tensors are
 /// tensor<dyn>, copies along axes that `cut_by` does not name.
 ///
@@ -125,8 +125,8 @@ class loader {
 
   /// The position and the order of samples, equal on all workers: what a checkpoint keeps.
   state_dict state() const { return reader_->state(); }
-  /// Goes on where another loader stood, on any mesh, in its order of samples; refuses the state of a data set with
-  /// another number of samples. The position counts samples, so the batch may have another size.
+  /// Resumes another loader's position, on any mesh, in its order of samples. The state of a data set with another
+  /// number of samples is refused. The position counts samples, so the batch may have another size.
   void load_state(const state_dict& state, call_site at = call_site::here()) { reader_->load_state(state, at); }
 
  private:

@@ -9,8 +9,8 @@
 
 namespace tessera::detail {
 
-/// Means of groups and squares from them, with a dimension of one element for each that a group has: of a part the
-/// squares' sum, of all their mean.
+/// Means of groups and squared distances from them, with a dimension of one element for each that a group has. Of a
+/// part `squares` is their sum, of the whole their mean.
 struct moments {
   at::Tensor mean;
   at::Tensor squares;
@@ -24,9 +24,9 @@ struct standard {
   at::Tensor shift;
 };
 
-/// The lines of a worker's box on the host, its rows or columns, by their groups: what lines have is added up, from the
-/// first line to the last, and what groups have is handed to lines. Functions of LibTorch's would take a microsecond
-/// each, whatever the box.
+/// The lines of a worker's box on the host, its rows or columns, by their groups. Numbers of lines are summed from the
+/// first line to the last; numbers of groups are handed to lines. Functions of LibTorch would take a microsecond each,
+/// for a box of any size.
 struct line_groups {
   /// A number for each group, or one that all have.
   struct counts {

@@ -79,8 +79,8 @@ inline at::Scalar lowest(at::ScalarType type) {
   }
 }
 
-/// Local flat indices of maxima in the padded box as flat indices in the global tensor. Where a window holds nothing
-/// above the lowest value, LibTorch's local index is its first position; where that is padding the first tap in the
+/// Local flat indices of maxima in the padded box as flat indices in the global tensor. In a window without anything
+/// above the lowest value, LibTorch's local index is its first position. If that is padding, the first tap inside the
 /// tensor is meant.
 inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, const layout& x, const holding& raw,
                                  const static_vector<sliding, 8>& kernels, const kernel_lists& k) {
@@ -100,8 +100,8 @@ inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, cons
 /// What each output covers of the box along three dimensions.
 using covered_parts = std::array<std::vector<interval>, 3>;
 
-/// Where in each box of x[boxes, …] the maximum is of what an output covers: of equals the first, of what is no number
-/// the last, as LibTorch finds them.
+/// The place of the maximum of each output's window, in each box of x[boxes, …]. Of equal elements it is the first, of
+/// NaNs the last, as LibTorch finds them.
 template <class T>
 void find_maxima(const T* x, const std::array<index_t, 3>& extents, const covered_parts& covered, std::int64_t* found) {
   for (const interval& i : covered[0])

@@ -63,8 +63,8 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
  public:
   // By the number of inputs, as no call site can follow a pack whose types are deduced.
 
-  /// The network's outputs: a tensor, or a tuple of them. An operand may be spelled in any way that means the input's
-  /// partition; where one is a tensor whose layout is a value, so are the outputs.
+  /// The network's outputs: a tensor, or a tuple of them. An operand may spell the input's partition in any equivalent
+  /// way. If the layout of one is a value, the outputs' layouts are values too.
   template <class A>
     requires(sizeof...(In) == 1)
   auto operator()(const A& a, call_site at = call_site::here()) const {

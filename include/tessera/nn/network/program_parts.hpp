@@ -147,8 +147,8 @@ struct change_to_layout : nn::repartition_layer {
 
 namespace tessera {
 
-/// Takes a flow of a program to another layout by a verb, as it takes a tensor whose layout is a value; what the verb
-/// does not lead to is thrown.
+/// Takes a flow of a program to another layout by a verb, as a tensor whose layout is a value. A verb that does not
+/// lead there throws.
 template <engine::DynamicFlow F>
 auto to(verb called, const layout& target, const F& x) {
   const auto own = std::make_shared<const engine::shared_layout>(target, 0, std::numeric_limits<int>::max());

@@ -105,8 +105,8 @@ state_dict state_of(const Network& net, call_site at = call_site::here()) {
   return tessera::detail::state_of(kept);
 }
 
-/// Gives a network the parameters and buffers of a state dict that every worker has, and all have alike; keys, shapes
-/// and element types must be its own. Nothing changes when it is refused.
+/// Assigns to a network the parameters and buffers of a state dict that every worker has alike. Keys, shapes and
+/// element types must be the network's. Nothing changes when it is refused.
 template <class Network>
 void assign(Network& net, const state_dict& state, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);

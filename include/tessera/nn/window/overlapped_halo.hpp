@@ -10,8 +10,8 @@
 
 namespace tessera::detail {
 
-/// A worker's part of a box, which an operation takes where it lies while the halo is on its way, and edges of what is
-/// held then, each taken by itself: what they give takes the place of what the part gave there, or is added to it.
+/// A worker's part of a box, which an operation takes where it lies while the halo travels, and the edges of the
+/// completed box. Each edge is computed by itself; its results replace the part's results there, or are added to them.
 /// Nothing else of the part is copied, forward or backward.
 struct overlapped_halo {
   /// What lies at one end of a dimension, in the padded box, and the outputs that it gives.
