@@ -75,8 +75,8 @@ class checkpoint {
   void finish(call_site at = call_site::here());
 
   /// Loads the newest checkpoint of a folder, or the one that is named itself. It may have more entries than are loaded
-  /// here. Gives the bytes of tensors that this worker read: Σ over workers = Σ over tensors of elements · bytes, since
-  /// one copy of each is read and sent to the others. Files are summed before, each by one worker.
+  /// here. Returns the bytes of tensors that this worker read. Σ over workers = Σ over tensors of elements · bytes,
+  /// since one copy of each is read and sent to the others. Files are summed before, each by one worker.
   index_t load(const std::filesystem::path& folder, call_site at = call_site::here());
 
  private:

@@ -41,8 +41,8 @@ struct serial_piece {
 /// What a worker holds of a tensor's serial one, under a layout.
 std::vector<serial_piece> pieces_of(const kept_tensor& t, const layout& lies, int rank);
 
-/// Which one of its copies each tensor is written from and read to: the one whose workers have the fewest bytes of the
-/// tensors before it, the first of several. A function of layouts alone, so workers agree on it unasked.
+/// Chooses the copy of each tensor that is written and read: the first of those whose workers have the fewest bytes of
+/// earlier tensors. A function of layouts alone, so workers agree on it unasked.
 class chosen_copies {
  public:
   explicit chosen_copies(const mesh_value& workers) : workers_(workers) {}

@@ -12,8 +12,7 @@ namespace tessera::nn {
 
 namespace engine {
 
-/// A field of a node: what it is called, what it says, and what it says where it is left out; one without that must be
-/// there.
+/// A field of a node: its name, its value, and its default; a field without default must be there.
 struct node_field {
   std::string name;
   std::string says;

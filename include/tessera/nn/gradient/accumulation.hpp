@@ -12,9 +12,9 @@ enum class between_passes : signed char {
 
 /// A window of backwards before a step: `const nn::accumulation window(net, last);`.
 ///
-/// While it lives, backwards leave the gradients of parameters that are held where they are, and nothing moves; those
-/// of the `last` pass bring the sums of all since the step before, bundle by bundle while backward goes on, equal to
-/// the bit to `reduce_gradients` behind it. All workers open it, one at a time for a network.
+/// While it lives, backwards leave the gradients of held parameters in place, and nothing moves. The `last` pass brings
+/// the sums of all passes since the step before, bundle by bundle during backward. They are equal to the bit to those
+/// of `reduce_gradients` behind it. All workers open it, one at a time for a network.
 class [[nodiscard]] accumulation {
  public:
   template <class Network>
