@@ -23,7 +23,7 @@ struct observer {
   void* self = nullptr;
 };
 
-/// Who is called around the exchanges of a worker's teams, and what these brought.
+/// An observer of the exchanges of a worker's teams, with the bytes that they brought.
 struct exchange_record {
   observer watch;
   received total;
@@ -67,7 +67,7 @@ class team_state {
   /// A layout as all tensors of the team share it, with its lists; equal ones are one, so they are compared by address.
   std::shared_ptr<const engine::shared_layout> intern(const layout& x);
 
-  /// What a higher floor keeps with the team, made on first use.
+  /// State that a higher floor keeps with the team, made on first use.
   template <class Kept>
   Kept& kept() {
     check_thread();
@@ -141,7 +141,7 @@ class team_state {
     return std::nullopt;
   }
 
-  /// What the worker does now, by the outermost function that says so (`during`).
+  /// The worker's present work, by the outermost function that names it (`during`).
   const engine::call_context& doing() const { return doing_; }
 
   /// Throws where another thread than the worker's own uses the team; after the launch there is no such thread.

@@ -95,7 +95,7 @@ std::string network_table(const Bindings&... bindings) {
 }
 
 /// The same as JSON: for each layer its path, operands, results, parameters, traffic in both directions and memory
-/// meanwhile; then the sums. What is read is a node's place among the layers, or an input's name.
+/// meanwhile; then the sums. An operand is named by its node's place among the layers, or by an input's name.
 ///
 /// Extents are numbers, or names where nothing binds them; traffic needs all of them.
 template <class Network, class... Bindings>

@@ -14,7 +14,7 @@ namespace tessera {
 
 struct tensor_value;
 
-/// What a type is to the library: each template takes one kind of type at each place, and refuses any other there.
+/// The kind of a type: each template takes one kind of type at each place, and refuses any other there.
 ///
 /// The last ones are never wanted: they say what was given.
 enum class kind : signed char {
@@ -55,7 +55,7 @@ enum class kind : signed char {
 
 namespace detail {
 
-/// What users derive from says its kind.
+/// The base class of a user's type says its kind.
 template <kind K>
 struct is_a {};
 

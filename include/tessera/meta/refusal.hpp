@@ -21,7 +21,7 @@ struct reason {
 
 namespace code {
 
-/// What something was made of was refused, so that one mistake is one error.
+/// An operand was refused before, so that one mistake is one error.
 inline constexpr reason refused_before{"", "", ""};
 
 }  // namespace code
@@ -59,7 +59,7 @@ constexpr refusal first_of(const refusal& one, const Rest&... rest) {
   return one.ok() ? first_of(rest...) : one;
 }
 
-/// What the core throws where only numbers say that something is refused; comm's `error` words them too.
+/// The exception of the core for refusals known by numbers alone; comm's `error` words them too.
 struct refused_value : std::exception {
   explicit refused_value(const refusal& given) : why(given) {}
   const char* what() const noexcept override { return why.because->sentence; }

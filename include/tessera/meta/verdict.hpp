@@ -25,7 +25,7 @@ struct refused_before {
 
 }  // namespace engine
 
-/// What verdicts tell, by name: `with::dimension<2>`.
+/// The arguments of verdicts, by name: `with::dimension<2>`.
 namespace with {
 
 struct none;

@@ -82,8 +82,7 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
 
 namespace engine {
 
-/// What the change from one layout to another moves: of an all_reduce, which every parameter's gradient is, in closed
-/// form.
+/// The cost of a change of layout; of an all_reduce, which every parameter's gradient is, in closed form.
 constexpr cost cost_between(const layout& from, const layout& to) {
   return detail::only_reduces(from, to) ? detail::reduction_cost(from, to) : cost_of(change_between(from, to));
 }

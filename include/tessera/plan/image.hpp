@@ -5,8 +5,8 @@
 
 namespace tessera::engine {
 
-/// Which of n elements a window reads when it reaches over [need.lo, need.hi), edges or not: the image under its
-/// boundary.
+/// The image of a window under its boundary: which of n elements it reads when it reaches over [need.lo, need.hi),
+/// edges or not.
 ///
 /// The image is one interval unless a periodic window runs around the end. Then the far part comes first: the image
 /// lies in the order of reading.

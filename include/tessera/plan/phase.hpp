@@ -32,7 +32,7 @@ class phase_plan {
   constexpr explicit phase_plan(const phase& p)
       : first_(p.steps[0].plan()), then_(p.is_product() ? p.steps[1].plan() : transfer()), both_(p.is_product()) {}
 
-  /// Who holds what before it, and after it.
+  /// The layouts before it, and after it.
   constexpr const cutting& before() const { return first_.kind() == map::fold ? first_.target() : first_.source(); }
   constexpr const cutting& after() const {
     return both_ ? then_.target() : first_.kind() == map::fold ? first_.source() : first_.target();
@@ -130,7 +130,7 @@ constexpr cost boxes_cost(const layout& x) {
 
 namespace engine {
 
-/// What is exchanged of a change, one after the other.
+/// The phases of a change, one after the other.
 using phases = static_vector<phase, 4>;
 
 }  // namespace engine
@@ -154,15 +154,14 @@ engine::phases phases_of(change&&) = delete;
 
 namespace engine {
 
-/// What a phase of a change moves.
-/// Refuses the value when an extent or lengths are not known.
+/// The cost of a phase of a change. Refuses the value when an extent or lengths are not known.
 constexpr cost cost_of(const phase& p) {
   if (!p.is_product()) return cost_of(p.steps[0].plan());
   throw_if_lengths_unknown(p.to());
   return detail::boxes_cost(p.to());
 }
 
-/// What a change moves: the sum over its phases.
+/// The cost of a change: the sum over its phases.
 constexpr cost cost_of(const change& c) {
   cost sum;
   for (const phase& p : phases_of(c)) sum += cost_of(p);

@@ -146,7 +146,7 @@ class primitive {
     return change{};
   }
 
-  /// What the plan moves, in elements.
+  /// The cost of the plan, in elements.
   template <class... Bindings>
   static constexpr tessera::cost cost(const Bindings&... bindings) {
     if constexpr (verdict::ok) {

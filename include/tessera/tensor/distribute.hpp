@@ -23,7 +23,7 @@ namespace detail {
 template <class X, class... Asked>
 using untyped = std::conditional_t<UntypedTensor<X>, verdicts::tensor_wanted<Asked..., X>, fits>;
 
-/// What is wrong with a call that makes a tensor of type T on a team of a LibTorch tensor.
+/// The refusal of a call that makes a tensor of type T on a team from a LibTorch tensor.
 template <class T, class Team, class Box, class... Bindings>
 constexpr refusal check_entry() {
   return first_of(check_kinds<kind::call, kind::tensor, T>(0), check_kinds<kind::call, kind::team, Team>(1),

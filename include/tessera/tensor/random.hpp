@@ -21,7 +21,7 @@ struct seed {
 
   /// The same seed for the part of this name.
   seed at(std::string_view part) const { return {value, key(part)}; }
-  /// What a name within the path is called outside of it.
+  /// The full name of a name within the path.
   std::string key(std::string_view name) const {
     return path.empty() ? std::string(name) : path + '.' + std::string(name);
   }
@@ -48,7 +48,7 @@ inline std::uint64_t stream_of(const seed& s, std::string_view name) {
   return mixed(s.value ^ mixed(text(path.data(), static_cast<int>(path.size())).hash));
 }
 
-/// What share of normal numbers is below x.
+/// The share of normal numbers below x.
 inline double normal_share(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
 
 /// Its inverse on (0, 1): Abramowitz and Stegun 26.2.23 is off by less than 4.5e-4, and a step of Halley's cubes that.
@@ -72,7 +72,7 @@ class drawn_numbers {
 
   /// This worker's box of them, in double.
   at::Tensor uniform(const layout& x, int rank) const;
-  /// Which of them are below a share.
+  /// Whether each of them is below a share.
   at::Tensor below(const layout& x, int rank, double share) const;
 
  private:

@@ -121,8 +121,8 @@ class tensor {
              detail::converts<tensor<P, S, Element>, tensor>)
   tensor(const tensor<P, S, Element>& other) : of_(other.dynamic()) {}
 
-  /// What is no such tensor is not assigned; said here, lest a compiler print the class once for each assignment that
-  /// there is.
+  /// Assignment of any other type is deleted here, lest a compiler print the class once for each assignment that there
+  /// is.
   template <class Other>
     requires(!std::is_convertible_v<const Other&, tensor>)
   tensor& operator=(const Other&) = delete;

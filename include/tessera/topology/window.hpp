@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// What lies beyond the edge of a dimension; nothing of it is held or moved, the local operation fills it in.
+/// The boundary of a dimension: elements beyond its edge are neither held nor moved, the local operation fills them in.
 ///
 ///  zero       a constant: 0, or whatever the operation takes for outside
 ///  reflect    x[−i] = x[i], x[n−1+i] = x[n−1−i]
@@ -15,12 +15,12 @@ namespace tessera {
 ///  periodic   x[i] = x[i mod n]
 enum class boundary : signed char { zero, reflect, replicate, periodic };
 
-/// Which inputs an output needs: output y needs [⌊(a·y + b)/c⌋, ⌊(a·y + b2)/c⌋ + 1).
+/// A window: output y needs the inputs [⌊(a·y + b)/c⌋, ⌊(a·y + b2)/c⌋ + 1).
 ///
 /// Convolution and pooling: a = stride, b = −padding, b2 = dilation·(kernel − 1) − padding, c = 1. Transposed
 /// convolution: a = 1, b = padding − dilation·(kernel − 1) + stride − 1, b2 = padding, c = stride. Slice: a = c = 1, b
-/// = b2 = its begin. What of it lies beyond the edge is the image of the boundary. A composed window reaches no more
-/// than what its outputs compute from: all but the first `unreached_before` and the last `unreached_after` elements.
+/// = b2 = its begin. Inputs beyond the edge are the image of the boundary. A composed window reaches no more than what
+/// its outputs compute from: all but the first `unreached_before` and the last `unreached_after` elements.
 struct window {
   index_t a = 0;
   index_t b = 0;
@@ -101,7 +101,7 @@ struct sliding {
 namespace engine {
 
 /// The composition of two windows: the inputs of `first` that the outputs of `second` need. `middle` is the extent
-/// between them, `n` the extent of the inputs. What lies beyond the middle's edge is padding again and never computed.
+/// between them, `n` the extent of the inputs. Elements beyond the middle's edge are padding again and never computed.
 ///
 /// a = a₁·a₂, b = a₁·b₂ + b₁·c₂, b2 = a₁·b2₂ + b2₁·c₂, c = c₁·c₂, reaching from the first input of the first element
 /// that is reached to the last input of the last. Exact where a₁ = 1 or c₂ = 1, since a step of more than one does not

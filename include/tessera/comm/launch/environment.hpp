@@ -16,14 +16,14 @@ namespace engine {
 /// How the workers of a program were started.
 enum class launcher { none, mpi, torchrun, slurm };
 
-/// What a program says itself of what a launcher's variables would say.
+/// The program's own choices, which override a launcher's variables.
 struct launch_choice {
   int devices = 0;  ///< how many of them this process sees
   std::optional<int> device{};
   std::optional<int> port{};
 };
 
-/// What a launcher says about this process, and where processes meet that have no MPI.
+/// A launcher's facts about this process, and the meeting point of processes without MPI.
 struct launch_environment {
   engine::launcher by = engine::launcher::none;
   int rank = 0;

@@ -8,7 +8,7 @@
 
 namespace tessera::engine {
 
-/// What a block cache holds, in bytes, and how often it had what was asked for.
+/// The bytes that a block cache holds, and how often it had what was asked for.
 struct memory_use {
   std::size_t in_use = 0;  ///< blocks that somebody has
   std::size_t peak = 0;    ///< the most that were in use

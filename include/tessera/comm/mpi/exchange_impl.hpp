@@ -6,7 +6,8 @@ namespace tessera {
 
 namespace engine {
 
-/// Who has to begin the call: whose box has not come. Messages of one worker come in the order of its calls.
+/// The workers that have to begin the call: those whose box has not come. Messages of one worker come in the order of
+/// its calls.
 inline detail::dependencies mpi_exchange::missing(const mpi_call& c) const {
   dependencies all;
   if (peers_) peers_->each_missing(c, [&](int worker) { add(all, worker); });

@@ -61,7 +61,7 @@ class node_peers {
     unsigned asked = 0;
   };
 
-  /// What lies in no heap is copied into one.
+  /// A tensor outside every heap is copied into one.
   void show(shown& s, const exchange_call& c) {
     if (readers_.empty()) return;
     s = {&slot_->fresh([this](const shared_slot::entry& p) { return is_free(p); })};
@@ -147,7 +147,7 @@ class node_peers {
     for (source& s : sources_) took(s);
   }
 
-  /// Who has not begun a call.
+  /// The workers that have not begun a call.
   template <class Each>
   void each_missing(const exchange_call& c, Each&& each) const {
     for (const source& s : sources_)
@@ -164,7 +164,7 @@ class node_peers {
     return std::all_of(slot_->entries().begin(), slot_->entries().end(),
                        [this](const shared_slot::entry& p) { return is_free(p); });
   }
-  /// What is shown stays as long as the process.
+  /// A shown tensor stays as long as the process.
   void stay() { static_cast<void>(slot_.release()); }
 
  private:

@@ -17,7 +17,7 @@ struct heap_location {
   index_t strides[max_dimensions]{};
 };
 
-/// A call as a worker shows it. What readers look at of a tensor of four dimensions is one line of cache.
+/// A call as a worker shows it. Readers of a tensor of four dimensions look at one cache line.
 struct alignas(64) shown_tensor {
   std::atomic<std::uint64_t> slot{0};  ///< the number of the slot that it stands on
   /// twice the call's number and two: the tensor may be read; one more: its copy instead
@@ -173,7 +173,7 @@ class peer_slot {
     }
     return nullptr;
   }
-  /// What is shown as `begun` says: the tensor, or its copy.
+  /// The shown memory, as `begun` says: the tensor, or its copy.
   strided where(const shown_tensor& shown, std::uint64_t begun) const {
     const heap_location& at = begun % 2 == 0 ? shown.tensor : shown.copy;
     return {heap_ + at.offset, at.strides};

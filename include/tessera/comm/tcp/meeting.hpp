@@ -44,7 +44,7 @@ class tcp_meeting {
  private:
   using clock = std::chrono::steady_clock;
 
-  /// What either side of a connection says first.
+  /// The first message of either side of a connection.
   struct greeting {
     std::uint64_t begins = 0x31617265'73736574;  // "tessera1"
     std::uint64_t word = 0;                      // the reader's

@@ -56,7 +56,7 @@ class deadlock_detector {
     call_ = nullptr;
     asked_ = 0;
   }
-  /// What the worker does, for whoever is told.
+  /// The worker's present work, in words for others.
   std::string doing() const { return call_ != nullptr ? text_of(call_->does) : ended_ ? has_ended : in_no_call; }
 
   /// Asks those that the call needs, which is what finds a ring, and who is stuck.

@@ -12,7 +12,7 @@ class spin_wait {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// What it does when it has looked for a while: nothing, where what is asked lets others go first itself.
+  /// Its rest when it has looked for a while: none, where the check itself lets others go first.
   enum class rest { none, yield, sleep };
 
   explicit spin_wait(bool crowded, rest between = rest::sleep) : looks_(crowded ? spinning : 0), rest_(between) {}

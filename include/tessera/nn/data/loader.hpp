@@ -13,7 +13,7 @@ namespace tessera::nn {
 
 namespace engine {
 
-/// What the inputs or the targets of a loader are: a tensor type, or tensor<dyn>.
+/// The type of a loader's inputs or targets: a tensor type, or tensor<dyn>.
 template <class T>
 concept BatchTensor = TensorType<T> || std::is_same_v<T, tensor<dyn>>;
 
@@ -42,8 +42,8 @@ const team_handle& handle_of(const team<M>& of) {
 /// Types of inputs and targets: `loader<inputs>` for examples without target. Without types the tensors are
 /// tensor<dyn>, copies along axes that `cut_by` does not name.
 ///
-/// All workers of the team make it, of data sets of equally many samples, and ask for batches in one order. What one
-/// worker cannot read is an error on all, and the position stays. `get_batch` is called for a worker's own samples
+/// All workers of the team make it, of data sets of equally many samples, and ask for batches in one order. A read
+/// error of one worker is an error on all, and the position stays. `get_batch` is called for a worker's own samples
 /// alone.
 template <class Inputs = tensor<dyn>, class Targets = void>
   requires engine::BatchTensor<Inputs> && (std::is_void_v<Targets> || engine::BatchTensor<Targets>)
@@ -64,7 +64,7 @@ class loader {
   /// Steps of an epoch: ⌈samples / batch⌉, or ⌊samples / batch⌋ with `drop_last`.
   index_t steps() const { return reader_->plan().steps(); }
 
-  /// What comes next.
+  /// The position of the next batch.
   const position_type& position() const { return reader_->position(); }
   /// Goes on at another position, the same on all workers.
   void seek(const position_type& to) { reader_->seek(to); }
@@ -120,7 +120,7 @@ class loader {
     std::optional<batch_type> now_;
   };
 
-  /// What is left of the epoch: all of it, unless the loader stands inside.
+  /// The rest of the epoch: all of it, unless the loader stands inside.
   batches epoch(call_site at = call_site::here()) { return {*this, at}; }
 
   /// The position and the order of samples, equal on all workers: what a checkpoint keeps.

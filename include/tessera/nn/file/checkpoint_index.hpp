@@ -40,7 +40,7 @@ struct filed_entry {
   small_values values;
 };
 
-/// What a checkpoint holds and where: the file `index.json`, written behind all others.
+/// The index of a checkpoint: the file `index.json`, written behind all others.
 struct checkpoint_index {
   static constexpr std::int64_t version = 1;
   static constexpr const char* name = "index.json";

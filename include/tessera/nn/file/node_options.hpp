@@ -36,7 +36,7 @@ inline const std::vector<node_field>& common_fields() {
 
 }  // namespace engine
 
-/// What a file says of a node: its options by name. One that nobody asks for is refused.
+/// A file's description of a node: its options by name. One that nobody asks for is refused.
 class node_options {
  public:
   node_options(engine::file::json_cursor here, const mesh_value& mesh, engine::file::lists& keep,

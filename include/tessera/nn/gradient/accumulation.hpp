@@ -4,7 +4,7 @@
 
 namespace tessera::nn {
 
-/// What becomes of gradients in passes that are not the last of a window.
+/// The gradients' treatment in passes that are not the last of a window.
 enum class between_passes : signed char {
   wait,   ///< they add up where layers take parameters, which over tiles is ZeRO-1
   reduce  ///< each pass reduces its own, so no worker keeps more than its tiles, which is ZeRO-2

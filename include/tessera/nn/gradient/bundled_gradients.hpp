@@ -53,7 +53,7 @@ class bundled_gradients : public std::enable_shared_from_this<bundled_gradients>
     double weight = 1;
     bool weighed = false;
   };
-  /// What a leaf's gradient is while a window is open.
+  /// The gradient of a leaf while a window is open.
   struct leaf_state {
     at::Tensor waiting;  ///< its gradient between two passes: without memory
     at::Tensor before;   ///< what it had when the window opened

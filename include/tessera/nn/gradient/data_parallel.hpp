@@ -15,7 +15,7 @@ enum class first_values : signed char {
   compared  ///< each worker's own, which must be equal to the bit
 };
 
-/// What becomes of buffers, as running statistics, behind each step's last backward.
+/// The treatment of buffers, such as running statistics, behind each step's last backward.
 enum class buffer_rule : signed char {
   own,       ///< each worker keeps its own
   averaged,  ///< the mean over workers of those that have fractions; others stay

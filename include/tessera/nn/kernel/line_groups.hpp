@@ -16,8 +16,8 @@ struct moments {
   at::Tensor squares;
 };
 
-/// What normalised elements are made by, a number for each row or column: (x − origin) · scale + shift. A mean that is
-/// much larger than deviations has more digits than an element: the origin has the first ones, the shift the others.
+/// The map of normalised elements, a number for each row or column: (x − origin) · scale + shift. A mean that is much
+/// larger than deviations has more digits than an element: the origin has the first ones, the shift the others.
 struct standard {
   at::Tensor origin;
   at::Tensor scale;
@@ -53,7 +53,7 @@ struct line_groups {
     return empty_box(sizes, at::kDouble);
   }
 
-  /// What this worker sends, of the means of lines and the squares from them.
+  /// The numbers that this worker sends, from the means of lines and the squares about them.
   at::Tensor part(const at::Tensor& of_lines) const {
     const double per_line = shape.elements_of_a_line();
     const double* const means = of_lines.const_data_ptr<double>();

@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-/// What a normalisation does with a box of contiguous elements, each in one pass over memory.
+/// The work of a normalisation on a box of contiguous elements, each in one pass over memory.
 template <class Real>
 class normalised_rows {
  public:

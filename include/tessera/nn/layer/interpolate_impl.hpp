@@ -70,7 +70,7 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
   return rows;
 }
 
-/// What interpolates the outputs of a box from the inputs of another.
+/// The weighted rows that interpolate the outputs of a box from the inputs of another.
 template <class Real>
 using shared_combining = std::shared_ptr<const combining<Real>>;
 template <class Real>

@@ -23,7 +23,7 @@ inline std::vector<index_t> window_counts(const interval& outputs, const sliding
   return counts;
 }
 
-/// What the sums of windows are divided by: one number, or one for each output.
+/// The divisor of the sums of windows: one number, or one for each output.
 struct window_divisors {
   index_t all = 1;
   at::Tensor each;
@@ -67,7 +67,7 @@ inline at::Tensor window_sums(const at::Tensor& ready, const kernel_lists& k, in
   }
 }
 
-/// What lies outside the tensor of a maximum: the lowest value of the element type.
+/// The padding of a maximum: the lowest value of the element type.
 inline at::Scalar lowest(at::ScalarType type) {
   switch (type) {
     case at::kByte: return std::int64_t{std::numeric_limits<std::uint8_t>::lowest()};
@@ -97,7 +97,7 @@ inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, cons
   return global;
 }
 
-/// What each output covers of the box along three dimensions.
+/// The part of the box that each output covers, along three dimensions.
 using covered_parts = std::array<std::vector<interval>, 3>;
 
 /// The place of the maximum of each output's window, in each box of x[boxes, …]. Of equal elements it is the first, of

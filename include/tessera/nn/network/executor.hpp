@@ -15,7 +15,7 @@ namespace tessera::nn::engine {
 
 class held_gradients;
 
-/// What run time knows of a layer: what types know, its plan for the operands at hand, and what it computes.
+/// A layer at run time: its type's record, its plan for the operands at hand, and its forward.
 struct node_record : layer_record {
   layer_plan (*planned_for)(const void* layer, std::span<const tensor_value* const> operands) = nullptr;
   std::vector<at::Tensor> (*run)(const void* layer, const call&) = nullptr;
@@ -43,7 +43,7 @@ class executor {
       for (const parameter& p : layer.parameters) visit(p);
     });
   }
-  /// What forward assigns: running statistics, counters.
+  /// The state that forward assigns: running statistics, counters.
   template <class Visit>
   void each_buffer(Visit&& visit) const {
     each_state([&](const layer_state& layer) {

@@ -61,7 +61,7 @@ class executor::run : public std::enable_shared_from_this<run> {
   bool training_;
 };
 
-/// What a step took and gave, for whoever observes it.
+/// The operands and results of a step, for an observer.
 TESSERA_INLINE std::vector<layer_tensor> executor::run::shown(std::size_t i, const std::vector<at::Tensor>& operands,
                                                               const layer_state& mine,
                                                               const std::vector<at::Tensor>& results) const {

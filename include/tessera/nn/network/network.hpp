@@ -178,8 +178,8 @@ namespace tessera::nn {
 
 namespace engine {
 
-/// What a network is made of: a team or a seed, but not one thing alone (kind::nothing). Anything converts to it, and
-/// what is of another kind is refused at the line that makes the network, where compilers name no layer.
+/// An argument of a network's constructor: a team or a seed, but not one thing alone (kind::nothing). Anything converts
+/// to it, and what is of another kind is refused at the line that makes the network, where compilers name no layer.
 template <kind Wanted, class Value>
 struct made_of {
   Value value{};

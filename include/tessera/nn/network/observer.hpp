@@ -49,7 +49,7 @@ class layer_observer {
 
   /// Whether it is shown tensors too; else nothing is made ready for that.
   virtual bool sees_tensors() const { return false; }
-  /// What the layer took and gave, behind its forward. The visit is a backward one where the layer is recomputed.
+  /// The layer's operands and results, behind its forward. The visit is a backward one where the layer is recomputed.
   virtual void computed(const layer_visit&, std::span<const layer_tensor>) {}
   /// A gradient, within the visit. Of a result it is the whole gradient; of an operand or a parameter's stored form it
   /// is this layer's term. A parameter held until its gradients are reduced has none here.

@@ -55,7 +55,7 @@ class program {
   dynamic_flow input(std::string name = {}) {
     return input(tessera::value_of<T>, std::move(name));
   }
-  /// What the network gives, one after the other.
+  /// Adds an output of the network, behind those before.
   void output(const dynamic_flow& y, std::string name = {});
   template <class... F>
   void output(const flows<F...>& all) {
@@ -65,7 +65,7 @@ class program {
   /// Lets something live as long as the program: names and lists that its layouts point to.
   void keep(std::shared_ptr<const void> owner) { kept_->owners.push_back(std::move(owner)); }
 
-  /// What a network of it is called with, and what it gives, in order.
+  /// The inputs and outputs of a network of it, in order.
   const std::vector<engine::program_end>& inputs() const { return kept_->inputs; }
   const std::vector<engine::program_end>& outputs() const { return kept_->ends; }
 
@@ -194,7 +194,7 @@ class dynamic_network : public engine::executor {
   /// Shares the parameters and buffers of a part of another network, under their keys.
   dynamic_network(const engine::network_part& of, const program& p) : dynamic_network(of, p.finish()) {}
 
-  /// What it is called with, and what it gives, in order.
+  /// Its inputs and outputs, in order.
   const std::vector<engine::program_end>& inputs() const { return inputs_; }
   const std::vector<engine::program_end>& outputs() const { return outputs_; }
 

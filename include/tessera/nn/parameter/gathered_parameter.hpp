@@ -10,7 +10,7 @@ namespace tessera::nn::engine {
 
 class gathered_parameter;
 
-/// What a layer takes of a parameter that is held: the parameter, the layout and the element.
+/// A layer's use of a held parameter: the parameter, the layout and the element.
 struct held_member {
   std::shared_ptr<gathered_parameter> of;
   shared_layout_handle used;
@@ -40,8 +40,8 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   const tensor<dyn>& stored() const { return stored_; }
   const std::string& path() const { return path_; }
 
-  /// What a layer takes in this layout: gathered by the first call since the last reduction, or since the stored form
-  /// was assigned.
+  /// The leaf in this layout: gathered by the first call since the last reduction, or since the stored form was
+  /// assigned.
   at::Tensor use(const shared_layout_handle& used, element as);
   /// The same for who runs again between a forward and its backward; refused where it has gone.
   at::Tensor kept(const shared_layout_handle& used, element as) const;

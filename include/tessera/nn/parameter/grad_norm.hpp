@@ -4,7 +4,7 @@
 
 namespace tessera::nn {
 
-/// What all gradients of a network are, as if they were one serial vector: the same bits on every worker.
+/// A judgement of all gradients of a network as one serial vector, with the same bits on every worker.
 struct judgement {
   bool finite = false;  ///< no worker has a gradient that is infinite or no number
   double norm = 0;
@@ -14,7 +14,7 @@ struct judgement {
 
 namespace tessera::detail {
 
-/// What is compared is equal on all workers, or refused: numbers that steer what they do next.
+/// The compared numbers, which steer the next step, are equal on all workers or refused.
 nn::judgement judged(const team_handle& team, const keyed_parameters& parameters, double order,
                      const std::vector<double>& compared = {});
 /// Multiplies the gradients.

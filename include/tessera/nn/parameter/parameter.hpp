@@ -35,7 +35,7 @@ class parameter : public engine::state_tensor {
   gathering times() const { return times_; }
   bool frozen() const { return frozen_; }  ///< it has no gradient
 
-  /// What the layer's local operation takes, converted to elements one after the other: rounded to its operand's, then
+  /// The parameter as the layer's local operation takes it, converted twice: rounded to its operand's element, then
   /// widened to that of its sums. Checked mode compares the copies first: a step by hand may have made them differ.
   at::Tensor use(std::initializer_list<at::ScalarType> to = {}) const;
 

@@ -21,8 +21,8 @@ using shows_parameters = std::conditional_t<requires(const Network& net, void (*
   net.each_parameter(visit);
 }, fits, wrong_argument<kind::call, 1, kind::network, kind_of<Network>>>;
 
-/// What a state dict saves, under the serial model's keys: parameters and buffers, several where they are parts of one
-/// serial tensor.
+/// The tensors of a state dict under the serial model's keys: parameters and buffers, several where they are parts of
+/// one serial tensor.
 using keyed_state = std::map<std::string, std::vector<const nn::engine::state_tensor*>>;
 
 /// Refuses parts that do not make up their serial tensor.
@@ -74,7 +74,7 @@ team_handle team_of(const Network& net) {
   return first;
 }
 
-/// What a tensor is, for messages: "Float[2, 3]".
+/// A tensor's description in messages: "Float[2, 3]".
 std::string described_tensor(const at::Tensor& t);
 
 /// Whether it has elements that the host can read or fetch.

@@ -52,9 +52,9 @@ class loss_scaler {
     return tensor<P, S, E>(scaled(loss.dynamic()));
   }
 
-  /// Judges the gradients, divides them by the scale, and clips them, where they are finite; else they stay. What it
-  /// gives is of the gradients without the scale, before clipping. `step` asks for it by itself: this is for who reads
-  /// or changes gradients between. A step follows, before another loss is scaled.
+  /// Judges the gradients, divides them by the scale, and clips them, where they are finite; else they stay. Its
+  /// judgement is of the gradients without the scale, before clipping. `step` asks for it by itself: this is for who
+  /// reads or changes gradients between. A step follows, before another loss is scaled.
   template <class Network>
   judgement unscale(const Network& net, const clipping& to = {}, call_site at = call_site::here()) {
     const team_handle team = tessera::detail::team_of(net);

@@ -13,7 +13,7 @@
 
 namespace tessera::nn {
 
-/// What a `metrics_writer` writes, and when.
+/// The files of a `metrics_writer`, and when it writes them.
 struct metrics_options {
   bool csv = true;          ///< FOLDER/metrics.csv
   bool tensorboard = true;  ///< FOLDER/events.out.tfevents.TIME.HOST.…

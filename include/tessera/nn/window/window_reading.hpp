@@ -99,7 +99,7 @@ class window_reading {
   }
 
  private:
-  /// What is read along a dimension, where that is not all: positions one after the other, or a list of places.
+  /// The positions read along a dimension, where these are not all: a range, or a list of places.
   struct part {
     int dimension;
     index_t begin, size;
@@ -149,7 +149,7 @@ class window_giving {
   /// Whether inputs give all outputs.
   bool complete() const { return around_.empty(); }
 
-  /// What the inputs give as the outputs that are wanted.
+  /// The results of the inputs, cropped to the outputs that are wanted.
   at::Tensor placed(at::Tensor y) const {
     for (const part& p : parts_) y = narrowed(y, p.dimension, p.begin, p.size);
     return complete() ? y : around_.around(y);

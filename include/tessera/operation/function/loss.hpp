@@ -23,8 +23,8 @@ namespace tessera {
 
 namespace nn {
 
-/// What becomes of the losses of elements or samples: they stay, or all workers get their mean, their sum, their sum
-/// over the batch's extent.
+/// The reduction of the losses of elements or samples: none, or for all workers their mean, their sum, their sum over
+/// the batch's extent.
 enum class reduction : signed char { none, mean, sum, batch_mean };
 
 }  // namespace nn
@@ -80,7 +80,7 @@ struct loss_of_samples : function {
   number n;
   static constexpr bool holds(const number&) { return true; }
 
-  /// What one number for each sample of x is, whose other operands these letters say.
+  /// The result with one number for each sample of x; these letters describe its other operands.
   template <class... Rest>
   static constexpr function_value samples(const signature& op, const tensor_value& x, const Rest&... rest) {
     static_vector<operand, 4> operands = no_items<operand, 4>;

@@ -5,7 +5,7 @@
 
 namespace tessera::functions::detail {
 
-/// What is left of a layout for one number a sample; what cut the classes, dimension 1, gets another placement.
+/// The layout of one number a sample; the axes that cut the classes, dimension 1, get another placement.
 constexpr layout per_sample(const layout& x, const axis_placement& classes) {
   layout y;
   y.mesh = x.mesh;
@@ -51,7 +51,7 @@ constexpr exchange_value over_classes(const tensor_value& x, index_t rows) {
           in_rows(per_sample(x.layout, {placement::invariant}), rows), wide(x.element)};
 }
 
-/// What elements that some worker has twice do not let sum.
+/// Refuses a sum over elements that some worker has twice.
 constexpr refusal check_sums(const signature& op, const layout& x) {
   static_vector<operand, 4> one = no_items<operand, 4>;
   one.push({x, false});

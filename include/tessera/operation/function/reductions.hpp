@@ -72,7 +72,7 @@ TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 
 namespace engine {
 
-/// What reduces dimensions by exchanges: whole values along the axes that cut them.
+/// A reduction of dimensions by exchanges: whole values along the axes that cut them.
 template <int... Dims>
 constexpr function_value reduced_by_exchange(const tensor_value& x, takes elements, gives result) {
   function_value y = local(reduced<Dims...>(x.layout, linearity::nonlinear, combine::max), elements, result, x);

@@ -33,8 +33,8 @@ constexpr bool among(int dim) {
   return found;
 }
 
-/// What only shapes one tensor, so that it passes terms of any combine: `write` makes the signature, told the operand's
-/// letters.
+/// A function that only reshapes one tensor, so that it passes terms of any combine: `write` makes the signature from
+/// the operand's letters.
 template <class Write>
 constexpr signature shaped(const layout& x, const refusal& why, const Write& write) {
   signature s;

@@ -9,7 +9,7 @@ template <index_t Numerator, index_t Denominator>
 struct probability {};
 /// Whole channels of a sample are dropped, not single elements.
 struct channelwise {};
-/// What is dropped becomes the least value of a selu, and mean and variance stay.
+/// Dropped elements become the least value of a selu; mean and variance stay.
 struct alpha {};
 
 template <index_t Numerator, index_t Denominator>

@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-/// What the options of a layer say; `weights.why` is the first thing that does not fit.
+/// The values of a layer's options; `weights.why` is the first mistake in them.
 struct layer_options {
   static_vector<sliding, 8> kernels;
   bool has_stride = false;

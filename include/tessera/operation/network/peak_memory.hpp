@@ -15,10 +15,9 @@ namespace engine {
 /// given gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each
 /// is at least what LibTorch's allocator is asked for.
 ///
-/// What transports hold is not of LibTorch's memory and not counted, nor are the wider copies in which operations on
-/// half types compute. A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN,
-/// less is asked for. Attention is counted as its fused kernel computes it, which wants queries and values of one
-/// number of features.
+/// Memory of transports is not LibTorch's and not counted, nor are the wider copies in which operations on half types
+/// compute. A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN, less is asked
+/// for. Attention is counted as its fused kernel computes it, which wants queries and values of one number of features.
 struct memory_value {
   index_t forward = 0;     ///< without gradients: a value is gone behind its last reader
   index_t training = 0;    ///< forward and backward
@@ -110,8 +109,7 @@ struct constant_peak {
 
 // As `traffic` asks, line by line: one function for both would name the network once more in the message of a mistake.
 
-/// What a network takes of a worker's memory for given values of its dynamic extents:
-/// `peak_memory<net>(bind<batch>(64)).training`.
+/// The memory of a worker for a network with given dynamic extents: `peak_memory<net>(bind<batch>(64)).training`.
 template <class Network, class... Bindings>
 constexpr engine::memory_value peak_memory(const Bindings&... bindings) {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;

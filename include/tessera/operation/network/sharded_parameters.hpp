@@ -30,8 +30,8 @@ struct tiles_over {
 namespace detail {
 
 /// Stores the parameters of a layer as tiles over these axes, as far as an axis holds copies of them. An axis cuts the
-/// dimension that its workers share most evenly; a parameter too small for that lies on coordinate 0. What the layer
-/// takes stays as it is, but goes behind forward and is gathered again for backward, unless it is gathered once or
+/// dimension that its workers share most evenly; a parameter too small for that lies on coordinate 0. The layer's own
+/// form stays as it is. It is released behind forward and gathered again for backward, unless it is gathered once or
 /// held. Of a layer that is held all parameters are, copies as well.
 constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
   for (int i = 0; p.why.ok() && i < p.parameters(); ++i) {

@@ -49,7 +49,7 @@ constexpr layer_exchanges exchanges_of(layer_plan p, const operand_elements& e, 
   return x;
 }
 
-/// What a reduced change and its adjoint move: a constant that all layers share which have it.
+/// The traffic of a reduced change and its adjoint: one constant for all layers that have it.
 struct cost_both_ways {
   cost there;
   cost back;

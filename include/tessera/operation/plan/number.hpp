@@ -25,7 +25,7 @@ concept Number = std::is_arithmetic_v<N> || detail::is_complex_number<N>;
 
 namespace functions::engine {
 
-/// What a number is, from its type.
+/// The kind of a number, from its type.
 enum class number_kind : signed char { integer, real, complex };
 
 /// The kind of a type of numbers.

@@ -181,7 +181,7 @@ constexpr inferred inferred_of(const signature& op, const static_vector<operand,
 #ifdef TESSERA_COMPILED
 namespace engine {
 
-/// What `infer` gives while a program runs, as the compiled library holds it.
+/// `infer` at run time, as the compiled library holds it.
 inferred infer_at_run_time(const signature& op, const static_vector<operand, 4>& operands);
 
 }  // namespace engine

@@ -16,8 +16,8 @@ enum class linearity : signed char {
 
 }  // namespace engine
 
-/// What a local operation does to named dimensions: with it, its result's layout, its legality and the placements of
-/// its gradients follow. A letter of the operands that the result lacks is summed over.
+/// The action of a local operation on named dimensions. Its result's layout, its legality and the placements of its
+/// gradients follow. A letter of the operands that the result lacks is summed over.
 ///
 /// `operation("nk,mk->nm").multilinear()` writes one; each of the functions below gives it one more role.
 struct signature {
@@ -40,7 +40,8 @@ struct signature {
   constexpr signature multilinear() const { return of_kind(engine::linearity::multilinear); }
   constexpr signature nonlinear() const { return of_kind(engine::linearity::nonlinear); }
 
-  /// What the result lacks is combined, not summed: a maximum over a cut dimension gives terms of a maximum.
+  /// Dimensions that the result lacks are combined, not summed: a maximum over a cut dimension gives terms of a
+  /// maximum.
   constexpr signature combined(combine how) const {
     signature s = *this;
     s.with = how;
@@ -224,7 +225,7 @@ constexpr refusal signature::check() const {
 /// Reads a signature: `operation("nchw,oc->nohw")`, a letter for each dimension, commas between operands; spaces are
 /// free. It is non-linear until it is given another kind.
 ///
-/// What cannot be read is refused where the operation is used, and by `check()`.
+/// An unreadable signature is refused where the operation is used, and by `check()`.
 constexpr signature operation(const char* text) {
   signature s;
   engine::letters now;

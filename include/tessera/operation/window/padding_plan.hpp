@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace engine {
 
-/// What a local operation with windows pads itself: nothing; of a pooling, half of a window; anything.
+/// The padding that a local operation with windows does itself: none; of a pooling, half of a window; any.
 enum class builtin_padding : signed char { none, half, any };
 
 }  // namespace engine

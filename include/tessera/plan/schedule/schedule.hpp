@@ -6,7 +6,7 @@
 
 namespace tessera::pipeline {
 
-/// What a stage does with a micro-batch.
+/// The work of a stage on a micro-batch.
 enum class work : signed char {
   forward,
   backward,             ///< of inputs and weights together

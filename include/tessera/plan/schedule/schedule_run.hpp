@@ -5,7 +5,7 @@
 
 namespace tessera::pipeline {
 
-/// What becomes of a schedule when each operation takes one step and begins as soon as it can.
+/// The run of a schedule in which each operation takes one step and begins as soon as it can.
 struct run {
   refusal why;   ///< whether all operations run, each once
   int span = 0;  ///< steps from the first operation to the last

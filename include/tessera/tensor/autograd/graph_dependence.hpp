@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-/// What is known of a tensor when its elements are not kept.
+/// The record of a tensor whose elements are not kept.
 struct outline {
   std::vector<std::int64_t> sizes;
   at::TensorOptions options;

@@ -47,7 +47,7 @@ struct change_call {
     if (workers.takes_part() && compares(team->checks, change->calls.next(context.at))) compare(workers, x);
   }
 
-  /// What a backward of this call is for.
+  /// The purpose of a backward of this call.
   call_context backward() const {
     call_context back = context;
     back.why = purpose::backward;
