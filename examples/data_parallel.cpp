@@ -30,8 +30,8 @@ sets generated(std::int64_t n) {
 }
 
 // [order]
-/// The order of an epoch, the same on every worker: drawn by a generator of its own, not by the one that all of
-/// LibTorch shares.
+/// The order of an epoch, the same on every worker. A generator of its own draws it, since threads share LibTorch's
+/// default one.
 at::Tensor order_of(std::int64_t epoch, std::int64_t n) {
   return at::randperm(n, at::make_generator<at::CPUGeneratorImpl>(static_cast<std::uint64_t>(1000 + epoch)));
 }

@@ -120,7 +120,7 @@ void broadcast_and_sum_reduce(const ts::team<grid>& team) {
 }
 
 // [groups]
-// The published pair [2, 3] -> [4, 3, 2] with transpose_src: the matched axes have 6 workers on both sides, each side
+// The published pair [2, 3] -> [4, 3, 2] with transpose_src. The matched axes have 6 workers on both sides. Each side
 // counts its own in row-major order, and equal numbers form a group.
 struct s0 : ts::axis<2> {};
 struct s1 : ts::axis<3> {};

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-/// A square table n x n of indices of `colours` as SVG, `side` wide at a corner (x, y): a path for each colour, of runs
-/// in rows.
+/// A square table n x n of indices of `colours` as SVG, `side` wide at a corner (x, y). Each colour is one path, of
+/// runs in rows.
 inline std::string raster(const at::Tensor& indices, const std::vector<std::string>& colours, double side, double x,
                           double y) {
   const at::Tensor whole = indices.contiguous();

@@ -1,6 +1,6 @@
 // A training run that is stopped at some step and goes on over another mesh. Each worker keeps a part of the
-// optimizer's state (ZeRO-1), a step is of several passes, gradients are clipped, weights averaged; all of it is one
-// checkpoint. The program fails unless losses and weights are those of a run that was never stopped.
+// optimizer's state (ZeRO-1). A step has several passes, gradients are clipped and weights averaged; one checkpoint
+// holds it all. The program fails unless losses and weights are those of a run that was never stopped.
 #include <tessera/nn/data/loader.hpp>
 #include <tessera/nn/file/checkpoint.hpp>
 #include <tessera/nn/training/average.hpp>

@@ -24,9 +24,9 @@ struct labelled {
   at::Tensor images, classes;
 };
 
-/// `count` scenes with a disc or a ring of radius 4 to 6 in each third of the columns, in any rows, as bright as 0.8
-/// to 1.2 in noise of deviation 0.6. Of which a pixel is, those around it tell. The middle one lies across what cuts
-/// the width in two.
+/// `count` scenes with a disc or a ring of radius 4 to 6 in each third of the columns, in any rows. Their brightness is
+/// 0.8 to 1.2, in noise of deviation 0.6. The class of a pixel depends on the pixels around it. The middle one lies
+/// across what cuts the width in two.
 inline labelled drawn(std::int64_t count, std::int64_t n, std::uint64_t seed) {
   const at::Generator chance = at::detail::createCPUGenerator(seed);
   const auto between = [&](double low, double high) {
@@ -58,8 +58,8 @@ inline double overlap(const at::Tensor& read, const at::Tensor& classes) {
   return sum;
 }
 
-/// Writes the first exposure of six scenes, the classes of their pixels, and what was read, in rows, with the lines
-/// along which four workers cut them. The file appears whole or not at all.
+/// Writes the first exposure of six scenes, the classes of their pixels, and the predicted classes, in rows. Lines show
+/// where four workers cut them. The file appears whole or not at all.
 inline void write_figure(const std::filesystem::path& path, const labelled& tests, const at::Tensor& read,
                          const std::string& title) {
   constexpr int shown = 6, side = 136, pitch = 148, left = 24, top = 102, row_pitch = side + 38;

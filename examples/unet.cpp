@@ -1,5 +1,5 @@
-// A residual network and a U-Net with batch norms and a loss per pixel, held against one process on images that are cut
-// in several ways; then the U-Net learns which pixels of noisy images are of discs and which of rings, and the same
+// A residual network and a U-Net with batch norms and a loss per pixel, compared with one process on images cut in
+// several ways. Then the U-Net learns which pixels of noisy images are of discs and which of rings, on four workers and
 // serially.
 #include <tessera/nn/watch/progress_line.hpp>
 #include <tessera/tessera.hpp>
@@ -190,8 +190,8 @@ struct history {
   at::Tensor read;  ///< in the test scenes, at last
 };
 
-/// Trains a network by its loss of a batch, at a rate that falls as half a cosine; `scores` gives those of classes with
-/// the statistics of training.
+/// Trains a network by its loss of a batch, at a rate that falls as half a cosine. `scores` gives the scores of classes
+/// with the statistics of training.
 template <class Loss, class Scores>
 history train(const task& job, const std::vector<at::Tensor>& parameters, ts::nn::progress_line* bar,
               const Loss& loss_of, const Scores& scores) {

@@ -32,9 +32,9 @@ struct wave_numbers {
 
 }  // namespace detail
 
-/// `count` random smooth fields of root mean square 1, and what ∂u/∂t + (∂x + ∂y) u²/2 = ν Δu makes of them in half a
-/// unit of time: Burgers' equation, by Fourier modes in space, freed of aliases, and the classical Runge-Kutta steps in
-/// time, with Δ by its exponential.
+/// `count` random smooth fields of root mean square 1, and their solutions of Burgers' equation ∂u/∂t + (∂x + ∂y) u²/2
+/// = ν Δu after half a unit of time. Space is in Fourier modes without aliases. Time steps are the classical
+/// Runge-Kutta method's, with Δ by its exponential.
 inline flows_in_time burgers(std::int64_t count, std::int64_t n, std::uint64_t seed) {
   const detail::wave_numbers k(n);
   const at::Generator chance = at::detail::createCPUGenerator(seed);

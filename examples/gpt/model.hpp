@@ -38,8 +38,8 @@ struct block {
 struct table;
 struct order;
 
-/// Scores of the next byte at every place, and the byte that it is, both in one row: what comes in and goes out is one
-/// table.
+/// The scores of the next byte at every place, and the byte itself, both flattened over samples and places. Input and
+/// output share one table of weights.
 struct transformer {
   constexpr auto operator()(auto inputs, auto where, auto labels) const {
     const auto begin =

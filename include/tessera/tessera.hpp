@@ -1,11 +1,16 @@
 #pragma once
 
-// What programs of types need: the algebra, transports, distributed LibTorch tensors, functions, layers, losses, state
-// dicts. Apart stand files (nn/file/weights_file.hpp), programs that are put together while they run
-// (nn/network/program_parts.hpp) and their files (nn/file/network_file.hpp), modules of LibTorch that are data parallel
-// (nn/gradient/data_parallel.hpp), what reads samples (nn/data/), what a training run keeps (nn/training/) and what
-// watches it (nn/watch/), devices (comm/nccl/over_nccl.hpp, tensor/device/staged_transport.hpp) and all that prints
-// (inspect/).
+// What a typed program needs: the algebra, transports, distributed LibTorch tensors, functions, layers, losses, state
+// dicts. These have headers of their own:
+//
+//   weight files                            nn/file/weights_file.hpp
+//   networks put together at run time       nn/network/program_parts.hpp, and their files nn/file/network_file.hpp
+//   data parallel modules of LibTorch       nn/gradient/data_parallel.hpp
+//   readers of samples                      nn/data/
+//   averages, loss scaling, checkpoints     nn/training/, nn/file/checkpoint.hpp
+//   metrics and watches of a run            nn/watch/
+//   devices                                 comm/nccl/over_nccl.hpp, tensor/device/staged_transport.hpp
+//   printing                                inspect/
 #include <tessera/network.hpp>
 #include <tessera/nn/gradient/accumulation.hpp>
 #include <tessera/nn/layer/cross_entropy.hpp>

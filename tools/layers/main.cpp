@@ -228,11 +228,11 @@ std::string row_of(const layer_plan& p, element of) {
 constexpr const char* about = R"(# What layers move
 
 This page is written by `scripts/make_layer_page` from the plans that networks run, and a test holds it. Each table is
-one layer on an axis `a` of two workers, for every way in which its input may lie: how the result lies then, and what
-moves on the way there and back. The number behind a verb is how many elements the busier worker receives. What is not
-named moves nothing; a parameter that is *copied in* costs nothing forward, and its gradient an all_reduce. *Partial*
-are terms of a sum. What is refused says its [code](refusals.md). Cuts along several axes move what each of them
-moves. Of p workers and a tensor of e elements, of which each has e/p where it is cut:
+one layer on an axis `a` of two workers, for every layout of its input. It has the layout of the result, and what moves
+forward and back. The number behind a verb is how many elements the busier worker receives. What is not named moves
+nothing; a parameter that is *copied in* costs nothing forward, and its gradient an all_reduce. *Partial* are terms of a
+sum. A refusal gives its [code](refusals.md). Cuts along several axes move what each of them moves. Of p workers and a
+tensor of e elements, of which each has e/p where it is cut:
 
 | verb | a worker receives | and its adjoint |
 |---|---|---|

@@ -96,11 +96,11 @@ inline cartesian_workers from_cartesian(MPI_Comm grid, const static_vector<text,
   return {std::make_shared<team_state>(carrier, mesh), rings};
 }
 
-/// The processes of a Cartesian communicator (`MPI_Cart_create`) as a team: its rank r is worker r, at the coordinates
-/// that MPI gives it, so one that was reordered, or is of some processes only, is like any other.
+/// The processes of a Cartesian communicator (`MPI_Cart_create`) as a team. Its rank r is worker r, at the coordinates
+/// that MPI gives it, also where MPI reordered ranks or left processes out.
 ///
-/// The communicator is duplicated, so messages of its own and those of the library never meet, and may be freed.
-/// Refused, on each process alike, is one without a Cartesian topology, or of another number of axes or other extents
+/// The communicator is duplicated, so messages of its own and those of the library never meet, and may be freed. A
+/// communicator without a Cartesian topology is refused on each process alike. So is one with other axes or extents
 /// than the mesh, which lies row-major from rank 0.
 template <Mesh M>
 cartesian<M> from_cartesian(MPI_Comm grid, const mpi_options& options = {}) {

@@ -23,7 +23,7 @@ struct observer {
   void* self = nullptr;
 };
 
-/// Who is called around the exchanges of a worker's teams, and what these brought.
+/// An observer of the exchanges of a worker's teams, with the bytes that they brought.
 struct exchange_record {
   observer watch;
   received total;
@@ -67,7 +67,7 @@ class team_state {
   /// A layout as all tensors of the team share it, with its lists; equal ones are one, so they are compared by address.
   std::shared_ptr<const engine::shared_layout> intern(const layout& x);
 
-  /// What a higher floor keeps with the team, made on first use.
+  /// State that a higher floor keeps with the team, made on first use.
   template <class Kept>
   Kept& kept() {
     check_thread();
@@ -81,8 +81,8 @@ class team_state {
   engine::crew& crew_of(const mesh_value& of);
   engine::crew& crew_of(const mesh_value& of, const mesh_value& and_of);
 
-  /// The numbers that each worker of a crew hands in, equally many, on all of them, in the order of the crew; their
-  /// `subject` is the same literal on all.
+  /// Gathers the numbers of each worker of a crew, equally many on all, in the order of the crew. Their `subject` is
+  /// the same literal on all.
   std::vector<std::uint64_t> collect(const engine::crew& workers, std::vector<std::uint64_t> mine, const char* subject);
   /// The same of the workers of the team's mesh, in row-major order.
   std::vector<std::uint64_t> collect(std::vector<std::uint64_t> mine, const char* subject) {
@@ -105,8 +105,8 @@ class team_state {
     agree(mine, subject, [&] { return fmt::format("{}: {}", subject, mine); });
   }
 
-  /// Throws on every worker of a crew unless all do the same now, by a fingerprint of it, and says what each does;
-  /// gives the number that each of them hands in besides, in the order of the crew.
+  /// Throws on every worker of a crew unless all do the same now, by a fingerprint of it, and says what each does.
+  /// Returns the number `besides` of each worker, in the order of the crew.
   std::vector<std::uint64_t> agree(const engine::crew& workers, std::uint64_t does, std::uint64_t besides,
                                    const engine::call_context& context);
 
@@ -141,7 +141,7 @@ class team_state {
     return std::nullopt;
   }
 
-  /// What the worker does now, by the outermost function that says so (`during`).
+  /// The worker's present work, by the outermost function that names it (`during`).
   const engine::call_context& doing() const { return doing_; }
 
   /// Throws where another thread than the worker's own uses the team; after the launch there is no such thread.
@@ -206,8 +206,8 @@ class scoped_context {
 
 }  // namespace engine
 
-/// Prints the text of each worker of the mesh as a line, in row-major order, by the first of them, so that none stands
-/// inside another; nothing for one without text. All of them call it, and nobody goes on before all is printed.
+/// Prints the text of each worker of the mesh as a line, in row-major order, on the first of them, so that lines never
+/// mix. A worker without text gets no line. All of them call it, and nobody goes on before all is printed.
 void print_in_order(const team_handle& team, const std::string& text, std::FILE* to = stdout,
                     call_site at = call_site::here());
 

@@ -16,7 +16,7 @@ namespace engine {
 /// A cap on memory, in bytes, that is none.
 inline constexpr std::size_t no_memory_cap = std::numeric_limits<std::size_t>::max();
 
-/// What each worker of a launch runs.
+/// The program that each worker of a launch runs.
 using worker_program = std::function<void(const std::shared_ptr<transport>&)>;
 
 /// Gives a program another transport, on top of the one that its launch has: `over_nccl`, `through_host`.

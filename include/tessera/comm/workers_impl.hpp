@@ -6,7 +6,7 @@
 #include <tessera/comm/thread/threads.hpp>
 #include <tessera/comm/workers.hpp>
 #ifdef TESSERA_HAS_MPI
-#include <tessera/comm/mpi/exchange.hpp>
+#include <tessera/comm/mpi/job.hpp>
 #endif
 
 #include <exception>
@@ -145,53 +145,6 @@ inline int run_tcp(const launch_options& options, const launch_environment& star
 }
 
 #ifdef TESSERA_HAS_MPI
-// Ends the job when the message has come: then the launcher kills.
-inline void end_job() {
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
-  MPI_Abort(MPI_COMM_WORLD, EXIT_FAILURE);
-}
-
-// A worker failed: of those that met one error together the lowest says it, and all of them stop.
-inline void stop_job(mpi_transport& carrier, const std::string& who, const std::exception& e, const error& others) {
-  // until another worker says it
-  while (!carrier.abandon(others)) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  report_failure(who, e);
-  end_job();
-}
-
-/// The launch that runs. The job itself is one around all others: any launch begins on all workers of the one around it
-/// or on none.
-inline std::shared_ptr<mpi_transport>& running_launch() {
-  static std::shared_ptr<mpi_transport> running;
-  return running;
-}
-
-// Ends the job's own launch, as MPI does first of all when it ends: a process that launches once more than this one has
-// lost it.
-inline int leave_job(MPI_Comm, int, void*, void*) {
-  const auto job = std::exchange(running_launch(), nullptr);
-  try {
-    job->leave();
-  } catch (const error& e) {
-    stop_job(*job, fmt::format("worker {}", job->rank()), e, e);
-  }
-  return MPI_SUCCESS;
-}
-
-// Starts MPI, once in a process, and with it the job's own launch: both end with the process, so a program may launch
-// again.
-inline void start_job(int argc, char** argv) {
-  std::shared_ptr<mpi_transport>& job = running_launch();
-  static const boost::mpi::environment environment(argc, argv, boost::mpi::threading::funneled, false);
-  static bool started = false;
-  if (std::exchange(started, true)) return;
-  job = std::make_shared<mpi_transport>(boost::mpi::communicator{});
-  job->configure({.time_limit = std::chrono::seconds::max()});  // behind its last launch a program does what it likes
-  int key = MPI_KEYVAL_INVALID;
-  MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, leave_job, &key, nullptr);
-  MPI_Comm_set_attr(MPI_COMM_SELF, key, nullptr);
-}
-
 // Waits until all workers of a launch begin another one.
 inline void begin_together(const std::shared_ptr<mpi_transport>& around, const std::string& who,
                            std::chrono::seconds limit) {

@@ -12,7 +12,7 @@
 
 namespace tessera::engine::file {
 
-/// What layouts point to: names of axes, lengths of parts, ranks of workers.
+/// The lists that layouts point to: names of axes, lengths of parts, ranks of workers.
 struct lists {
   std::deque<std::string> names;
   std::deque<std::vector<int>> ranks;

@@ -2,7 +2,7 @@
 
 #include <tessera/meta/refusal.hpp>
 
-/// What this floor refuses: the code, what is wrong and what to do, and what is told with it.
+/// The refusals of this floor: the code, the numbers, and a sentence that says what is wrong and what to do.
 namespace tessera::code {
 
 inline constexpr reason file_misread{"tessera.file.written", "",

@@ -30,67 +30,132 @@ template <class... Told> struct not_a_tiling {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.move.tiling] a Move starts from a tiling: an axis that is partial, or a haloed dimension, must be folded first"); } };
+                  "[tessera.move.tiling] a Move starts from a tiling: an axis that is partial, or a haloed "
+                  "dimension, must be folded first");
+  }
+};
 template <class... Told> struct replicate_added_to_partial {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.rule.sum] a whole value added to each term would be counted once for each worker; change it to partial first"); } };
+                  "[tessera.rule.sum] a whole value added to each term would be counted once for each worker; change "
+                  "it to partial first");
+  }
+};
 template <class... Told> struct cost_overflows {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.cost.overflow] more elements or bytes move than can be counted, 2^63 - 1; make the tensor or the mesh smaller"); } };
+                  "[tessera.cost.overflow] more elements or bytes move than can be counted, 2^63 - 1; make the "
+                  "tensor or the mesh smaller");
+  }
+};
 template <class... Told> struct pipeline_empty {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.pipeline.empty] a pipeline has a stage, a chunk of layers in each and a micro-batch at least; give it some"); } };
+                  "[tessera.pipeline.empty] a pipeline has a stage, a chunk of layers in each and a micro-batch at "
+                  "least; give it some");
+  }
+};
 template <class... Told> struct pipeline_lists {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.pipeline.lists] a schedule has one list of operations for each stage; give it as many"); } };
+                  "[tessera.pipeline.lists] a schedule has one list of operations for each stage; give it as many");
+  }
+};
 template <class... Told> struct pipeline_operation {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.pipeline.operation] an operation of a schedule is of no micro-batch or chunk, comes twice, or is a backward without its forward; each stage runs every chunk once forward and once backward for each micro-batch"); } };
+                  "[tessera.pipeline.operation] an operation of a schedule is of no micro-batch or chunk, comes "
+                  "twice, or is a backward without its forward; each stage runs every chunk once forward and once "
+                  "backward for each micro-batch");
+  }
+};
 template <class... Told> struct pipeline_incomplete {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.pipeline.incomplete] a schedule leaves operations out; each stage runs every chunk once forward and once backward for each micro-batch"); } };
+                  "[tessera.pipeline.incomplete] a schedule leaves operations out; each stage runs every chunk once "
+                  "forward and once backward for each micro-batch");
+  }
+};
 template <class... Told> struct pipeline_deadlock {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.pipeline.deadlock] stages of a schedule wait for one another; let each run what others wait for before it waits itself"); } };
+                  "[tessera.pipeline.deadlock] stages of a schedule wait for one another; let each run what others "
+                  "wait for before it waits itself");
+  }
+};
 template <class... Told> struct more_stages_than_layers {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.pipeline.stages] a stage would have no layer; take fewer stages"); } };
+                  "[tessera.pipeline.stages] a stage would have no layer; take fewer stages");
+  }
+};
 template <class... Told> struct micro_batches_differ {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.pipeline.micro_batches] a batch is not shared out by its micro-batches: samples are left over, or one has none; take a number that divides it, or say that they may be uneven"); } };
+                  "[tessera.pipeline.micro_batches] a batch is not shared out by its micro-batches: samples are left "
+                  "over, or one has none; take a number that divides it, or say that they may be uneven");
+  }
+};
 
 }  // namespace verdicts
 
 namespace detail {
 
-template <> struct verdict_for<&code::not_a_tiling> { template <class Why> using type = verdicts::not_a_tiling<typename axis_of_refusal<Why>::type, typename number_or_none<with::dimension, Why::number(0)>::type>; };
-template <> struct verdict_for<&code::replicate_added_to_partial> { template <class Why> using type = verdicts::replicate_added_to_partial<typename axis_of_refusal<Why>::type, with::operand<Why::number(0)>>; };
+template <> struct verdict_for<&code::not_a_tiling> {
+  template <class Why> using type = verdicts::not_a_tiling<
+      typename axis_of_refusal<Why>::type,
+      typename number_or_none<with::dimension, Why::number(0)>::type>;
+};
+template <> struct verdict_for<&code::replicate_added_to_partial> {
+  template <class Why> using type = verdicts::replicate_added_to_partial<
+      typename axis_of_refusal<Why>::type,
+      with::operand<Why::number(0)>>;
+};
 template <> struct verdict_for<&code::cost_overflows> { template <class Why> using type = verdicts::cost_overflows<>; };
-template <> struct verdict_for<&code::pipeline_empty> { template <class Why> using type = verdicts::pipeline_empty<with::stages<Why::number(0)>, with::micro_batches<Why::number(1)>, with::chunks<Why::number(2)>>; };
-template <> struct verdict_for<&code::pipeline_lists> { template <class Why> using type = verdicts::pipeline_lists<with::stages<Why::number(0)>, with::lists<Why::number(1)>>; };
-template <> struct verdict_for<&code::pipeline_operation> { template <class Why> using type = verdicts::pipeline_operation<with::stage<Why::number(0)>, with::operation<Why::number(1)>>; };
-template <> struct verdict_for<&code::pipeline_incomplete> { template <class Why> using type = verdicts::pipeline_incomplete<with::stage<Why::number(0)>, with::operations_missing<Why::number(1)>>; };
-template <> struct verdict_for<&code::pipeline_deadlock> { template <class Why> using type = verdicts::pipeline_deadlock<with::stage<Why::number(0)>, with::operation<Why::number(1)>, with::stage_that_it_waits_for<Why::number(2)>>; };
-template <> struct verdict_for<&code::more_stages_than_layers> { template <class Why> using type = verdicts::more_stages_than_layers<with::layers<Why::number(0)>, with::stages<Why::number(1)>>; };
-template <> struct verdict_for<&code::micro_batches_differ> { template <class Why> using type = verdicts::micro_batches_differ<with::samples<Why::number(0)>, with::micro_batches<Why::number(1)>>; };
+template <> struct verdict_for<&code::pipeline_empty> {
+  template <class Why> using type = verdicts::pipeline_empty<
+      with::stages<Why::number(0)>,
+      with::micro_batches<Why::number(1)>,
+      with::chunks<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::pipeline_lists> {
+  template <class Why> using type = verdicts::pipeline_lists<with::stages<Why::number(0)>, with::lists<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::pipeline_operation> {
+  template <class Why> using type = verdicts::pipeline_operation<
+      with::stage<Why::number(0)>,
+      with::operation<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::pipeline_incomplete> {
+  template <class Why> using type = verdicts::pipeline_incomplete<
+      with::stage<Why::number(0)>,
+      with::operations_missing<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::pipeline_deadlock> {
+  template <class Why> using type = verdicts::pipeline_deadlock<
+      with::stage<Why::number(0)>,
+      with::operation<Why::number(1)>,
+      with::stage_that_it_waits_for<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::more_stages_than_layers> {
+  template <class Why> using type = verdicts::more_stages_than_layers<
+      with::layers<Why::number(0)>,
+      with::stages<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::micro_batches_differ> {
+  template <class Why> using type = verdicts::micro_batches_differ<
+      with::samples<Why::number(0)>,
+      with::micro_batches<Why::number(1)>>;
+};
 
 }  // namespace detail
 }  // namespace tessera

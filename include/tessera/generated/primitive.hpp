@@ -23,19 +23,31 @@ template <class... Told> struct partitions_do_not_meet {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.compose.partition] what the first map delivers is not what the second takes; put a repartition between them"); } };
+                  "[tessera.compose.partition] what the first map delivers is not what the second takes; put a "
+                  "repartition between them");
+  }
+};
 template <class... Told> struct not_this_verb {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.verb.pair] this verb does not lead from the first partition to the second; name the verb that does, or let `to` find it"); } };
+                  "[tessera.verb.pair] this verb does not lead from the first partition to the second; name the verb "
+                  "that does, or let `to` find it");
+  }
+};
 
 }  // namespace verdicts
 
 namespace detail {
 
-template <> struct verdict_for<&code::partitions_do_not_meet> { template <class Why> using type = verdicts::partitions_do_not_meet<with::map<Why::number(0)>>; };
-template <> struct verdict_for<&code::not_this_verb> { template <class Why> using type = verdicts::not_this_verb<with::wanted_verb<static_cast<verb>(Why::number(0))>, with::found_verb<static_cast<verb>(Why::number(1))>>; };
+template <> struct verdict_for<&code::partitions_do_not_meet> {
+  template <class Why> using type = verdicts::partitions_do_not_meet<with::map<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::not_this_verb> {
+  template <class Why> using type = verdicts::not_this_verb<
+      with::wanted_verb<static_cast<verb>(Why::number(0))>,
+      with::found_verb<static_cast<verb>(Why::number(1))>>;
+};
 
 }  // namespace detail
 }  // namespace tessera

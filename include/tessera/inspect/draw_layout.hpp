@@ -125,7 +125,7 @@ inline void draw_tiles(const sheet& s, const layout& x, const holders& held, dou
       if (a.h > 15) s.to.chips(x0 + a.x + a.w / 2, y0 + a.y + a.h / 2, g.ranks, s.colours, a.w - 4, sign_of(x));
 }
 
-/// What an interval list holds beyond one interval.
+/// The elements of an interval list beyond one interval.
 inline std::vector<interval> beyond(const intervals& held, const interval& own) {
   std::vector<interval> rest;
   for (const interval& i : held) {
@@ -191,7 +191,8 @@ inline std::string ranks_text(std::vector<int> ranks, std::size_t most = 12) {
   return ranks.size() > most ? s + fmt::format(" and {} more", ranks.size() - most) : s;
 }
 
-/// What a map cannot show, in words: where the mesh is, what axes mean, who holds nothing, what is not drawn.
+/// Words for what a map cannot show: the mesh's place, the meaning of axes, workers without elements, omitted
+/// dimensions.
 inline std::vector<std::string> notes_of(const view& v, const layout& x, const holders& held) {
   std::vector<std::string> lines;
   const std::string where = world_ranks_text(x.mesh);

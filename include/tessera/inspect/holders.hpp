@@ -14,7 +14,7 @@ struct held_alike {
   std::vector<int> ranks;
 };
 
-/// Who holds what of what a picture shows.
+/// The workers that hold each element of a picture.
 struct holders {
   std::vector<held_alike> groups;  ///< in mesh order
   std::vector<int> idle;           ///< workers of the mesh that hold nothing

@@ -35,7 +35,7 @@ inline std::string json_of(const message& m) { return fmt::format("[{}, {}, {}]"
 
 }  // namespace engine
 
-/// What a plan is, what it moves in bytes and its messages, in one line: the fields of an answer in the format of plan
+/// A plan as one line of JSON: its kind, bytes and messages, which are the fields of an answer in the format of plan
 /// files.
 ///
 /// bytes_received has an entry for each rank of the world; `first` are fields that come before, such as the case's id.

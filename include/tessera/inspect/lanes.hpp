@@ -8,8 +8,8 @@ namespace tessera::engine {
 
 /// Where the values of a program run beside its rows: inputs, nodes and outputs, one under the other.
 ///
-/// What only the next row reads goes straight down; what is read later has a lane of its own from where it is made to
-/// where it is read last, so at each row one sees what lives.
+/// A value that only the next row reads goes straight down. One that is read later has a lane of its own, from its
+/// maker to its last reader: each row shows the values that live.
 struct lanes {
   /// From a row to one that reads what it gives, on a lane.
   struct strand {

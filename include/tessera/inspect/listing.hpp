@@ -10,7 +10,7 @@
 
 namespace tessera::engine {
 
-/// Which layers a table lists, and in which order.
+/// The choice of layers that a table lists, and their order.
 struct listing {
   int depth = std::numeric_limits<int>::max();  ///< most names in a path, whose numbers do not count
   std::int64_t least_bytes = 0;

@@ -22,7 +22,7 @@ inline const mesh_value& receivers_of(const transfer& plan) {
 
 /// Calls visit(message) for every box that goes from one worker to another: by receiver, then by sender, then by place.
 ///
-/// What a worker takes from itself is no message.
+/// A worker's own box is no message.
 template <class Visit>
 void each_message(const transfer& plan, Visit&& visit) {
   std::vector<message> arriving;

@@ -16,9 +16,9 @@ inline std::string grouped(index_t n) {
 
 }  // namespace engine
 
-/// A network as a table, from its type alone: what each node reads and gives, its parameters, how they lie, the bytes
-/// that it moves, and those that live in a worker's memory while it computes, forward or backward. Marks stand on lines
-/// where what is not read at once runs on.
+/// A network as a table, from its type alone: for each node its operands, results, layouts and parameters, its traffic,
+/// and the bytes alive meanwhile. Both directions are counted. Marks show lines across which a value that is read later
+/// stays alive.
 template <class Network, class... Bindings>
 std::string network_table(const Bindings&... bindings) {
   const engine::network_rows<Network> all(bindings...);
@@ -94,9 +94,8 @@ std::string network_table(const Bindings&... bindings) {
   return s;
 }
 
-/// The same as JSON: for each layer its path, what it reads, its results, its parameters, its traffic in both
-/// directions and what lives meanwhile; then the sums. What is read is a node's place among the layers, or an input's
-/// name.
+/// The same as JSON: for each layer its path, operands, results, parameters, traffic in both directions and memory
+/// meanwhile; then the sums. An operand is named by its node's place among the layers, or by an input's name.
 ///
 /// Extents are numbers, or names where nothing binds them; traffic needs all of them.
 template <class Network, class... Bindings>

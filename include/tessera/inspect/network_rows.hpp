@@ -9,8 +9,8 @@
 
 namespace tessera::engine {
 
-/// A node of a network for given values of its dynamic extents: what it is, what it reads, how its results lie, what it
-/// moves, and what lives in a worker's memory while it computes.
+/// A node of a network for given dynamic extents: its operands, the layouts of its results, its traffic, and a worker's
+/// memory meanwhile.
 struct network_row {
   enum class kind : signed char { input, node, output };
 
@@ -70,12 +70,12 @@ struct network_rows {
     for (const network_row& r : rows) reads.push_back(r.reads);
     return lanes(reads);
   }
-  /// What a row is called where another reads it: an input by its name, a node by its number in the program.
+  /// The name by which other rows call a row: an input's name, or a node's number in the program.
   std::string reference(int row) const {
     const network_row& r = rows[static_cast<std::size_t>(row)];
     return r.is == network_row::kind::node ? fmt::format("{}", row - Network::program.inputs) : r.name;
   }
-  /// What a row reads, but for a chain's next.
+  /// The operands of a row, without a chain's next.
   std::string reads(const network_row& row) const {
     std::string s;
     for (const int from : row.reads) s += (s.empty() ? "" : ", ") + reference(from);

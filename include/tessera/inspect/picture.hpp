@@ -24,8 +24,7 @@ inline std::vector<index_t> looked_at(const edge_view& e, const layout& tiles) {
 
 }  // namespace detail
 
-/// Who holds what, as text: each element (of a large dimension each part) shows its worker; `+` means that several hold
-/// it.
+/// A layout as text: each element (of a large dimension each part) shows its worker; `+` means that several hold it.
 ///
 /// At most two dimensions are drawn, those that are cut; of the others, which are named, index 0 is shown.
 inline std::string picture(const layout& given) {

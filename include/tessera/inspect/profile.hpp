@@ -26,8 +26,7 @@ struct layer_span {
 
 }  // namespace engine
 
-/// What each layer of a network takes while it runs, on all workers: time, bytes and memory, by path, forward and
-/// backward.
+/// The cost of each layer of a running network, on all workers: time, bytes and memory, by path, forward and backward.
 ///
 /// It lives on the worker's thread, around what it is to see. `table` and `chrome_trace` are called by all workers
 /// together, and all get them.
@@ -133,7 +132,7 @@ class profile {
     double begin_ = 0;
   };
 
-  /// What a layer took in all its visits, or all layers of a scope; bytes are of memory.
+  /// The cost of a layer over all its visits, or of all layers of a scope; bytes are of memory.
   struct row {
     std::string path, name;
     double seconds[2]{};

@@ -30,7 +30,7 @@ inline area draw_layout(const sheet& s, const layout& x, const layout& given, do
 
 }  // namespace detail
 
-/// Who holds what of a tensor, as SVG: at most two dimensions are drawn, the others named.
+/// A layout as SVG, with the workers that hold each element: at most two dimensions are drawn, the others named.
 ///
 /// Tiles carry the numbers of all workers that hold them; a window's halo is hatched in its reader's colour over the
 /// owner's tile.

@@ -188,8 +188,9 @@ class network_drawing {
 
 }  // namespace detail
 
-/// A network as SVG, from its type alone: what reads what, skips and branches as lines, scopes as boxes, how each
-/// result lies, the bytes that a node moves and those that live on a worker while it computes, forward and backward.
+/// A network as SVG, from its type alone. Lines show which node reads which, with skips and branches; boxes show
+/// scopes. Each node shows its result's layout, the bytes it moves and those that live on a worker meanwhile, forward
+/// and backward.
 ///
 /// `bindings` give dynamic extents their values; traffic needs all of them.
 template <class Network, class... Bindings>

@@ -90,8 +90,8 @@ inline double draw_transfer(drawing& to, const transfer& plan, double y0) {
 
 }  // namespace detail
 
-/// What a plan moves, as SVG: source and target side by side, boxes in the colour of the worker at the other end, and
-/// the messages below where they are few.
+/// A plan as SVG: source and target side by side, each box in the colour of the worker at the other end. A few messages
+/// are listed below.
 inline std::string svg_of(const engine::transfer& plan, std::string_view title = {}) {
   engine::drawing to;
   if (!title.empty()) to.text(16, 24, title, 12, engine::drawing::faint);

@@ -104,8 +104,8 @@ inline const char* combine_sign(combine c) {
   return signs[static_cast<int>(c)];
 }
 
-/// What stands behind an axis in its placement: the coordinate that holds the tensor, or how terms combine unless they
-/// are added.
+/// The text behind an axis in its placement: the coordinate that holds the tensor, or how terms combine unless they are
+/// added.
 inline std::string role_detail(const axis_placement& r) {
   if (r.kind == placement::on) return fmt::format(" = {}", r.coordinate);
   return r.kind == placement::partial && r.with != combine::sum ? fmt::format(" {}", combine_text(r.with)) : "";
@@ -168,7 +168,7 @@ std::string text_of() {
 
 namespace engine {
 
-/// Who sends what to whom, a line a message: "0 -> 2: [0,4)x[2,7)". What a worker takes from itself is left out.
+/// The messages of a plan, one a line: "0 -> 2: [0,4)x[2,7)". A worker's own box is left out.
 inline std::string messages_text(const transfer& plan, int most = 64) {
   std::string s;
   int lines = 0;
@@ -190,8 +190,8 @@ inline std::string transfer_text(const transfer& plan, int most = 64) {
 
 }  // namespace engine
 
-/// A plan: its verb, its transfers with what they are and cost in elements, and their messages; what two of them cost
-/// that go in one phase.
+/// A plan as text: its verb, its transfers with kind and cost in elements, and their messages. Two transfers that share
+/// a phase also have their joint cost.
 inline std::string plan_text(const layout& from, const layout& to) {
   std::string s = fmt::format("{}\n  from {}\n  to   {}\n", engine::name_of(engine::verb_between(from, to)),
                               text_of(from), text_of(to));

@@ -22,7 +22,7 @@ struct edge_view {
   interval shown(const interval& i) const { return overlap(i, {lo, hi}); }
 };
 
-/// What a picture shows of a tensor: at most two dimensions, and one index of each of the others.
+/// The view of a tensor in a picture: at most two dimensions, and one index of each of the others.
 struct view {
   edge_view rows;
   edge_view columns;
@@ -142,7 +142,7 @@ inline view choose_view(const std::vector<const layout*>& all, bool narrow, doub
   return v;
 }
 
-/// What a picture leaves out, in words; empty when it shows everything.
+/// Words for what a picture leaves out; empty when it shows everything.
 inline std::string hidden_text(const view& v, const layout& x) {
   std::string s;
   for (int d : v.hidden) {

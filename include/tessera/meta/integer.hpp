@@ -21,7 +21,7 @@ constexpr index_t clamped(index_t x, index_t lo, index_t hi) { return smaller(la
 /// Division that rounds towards minus infinity; the divisor is positive.
 constexpr index_t floor_divide(index_t a, index_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-/// What is left of a behind that, from 0 to b − 1.
+/// The remainder of that, from 0 to b − 1.
 constexpr index_t modulo(index_t a, index_t b) { return (a % b + b) % b; }
 
 /// Division that rounds towards plus infinity; the divisor is positive.

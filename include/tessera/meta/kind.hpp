@@ -14,7 +14,7 @@ namespace tessera {
 
 struct tensor_value;
 
-/// What a type is to the library: each template takes one kind of type at each place, and refuses any other there.
+/// The kind of a type: each template takes one kind of type at each place, and refuses any other there.
 ///
 /// The last ones are never wanted: they say what was given.
 enum class kind : signed char {
@@ -55,7 +55,7 @@ enum class kind : signed char {
 
 namespace detail {
 
-/// What users derive from says its kind.
+/// The base class of a user's type says its kind.
 template <kind K>
 struct is_a {};
 
@@ -108,8 +108,8 @@ inline constexpr kind kind_of<at::Tensor> = kind::libtorch_tensor;
 
 }  // namespace engine
 
-/// The verdict on an argument of another kind than its place takes: of what it is an argument, at which place (from 0),
-/// the kind that is wanted there and the one that is given.
+/// The verdict on a template argument of the wrong kind: what it is an argument of, its position from 0, the wanted
+/// kind, the given kind.
 template <kind Of, int Argument, kind Wanted, kind Given>
 struct wrong_argument : verdicts::wrong_kind<> {
   static constexpr bool ok = false;

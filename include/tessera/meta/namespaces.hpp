@@ -3,11 +3,11 @@
 /// A tensor library over a grid of workers: what a program names. Versions keep these names (docs/versions.md).
 namespace tessera {
 
-/// What the library is made of, floor by floor: documented and tested, for those who read or extend it. A version may
+/// The parts of the library, floor by floor: documented and tested, for those who read or extend it. A version may
 /// change it without a word.
 namespace engine {}
 
-/// What a header keeps to itself.
+/// Names that a header keeps to itself.
 namespace detail {
 
 using namespace engine;

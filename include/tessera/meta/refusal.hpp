@@ -7,12 +7,12 @@
 
 namespace tessera {
 
-/// Why something is refused: a code to search for, the names of what is told with it, and a sentence: what is wrong;
-/// what to do.
+/// Why something is refused: a code to search for, the names of its numbers, and a sentence: what is wrong; what to do.
 ///
 /// There is one constant for each, in namespace `code`: `FLOOR/refusals.hpp` lists those that a floor makes, and
-/// scripts/make_verdicts writes their verdict types into `generated/FLOOR.hpp`. What is called "axis" is one's
-/// name, all else are numbers: what ends in "element" or "verb" numbers one, and what ends in "or none" may be -1.
+/// scripts/make_verdicts writes their verdict types into `generated/FLOOR.hpp`. The name "axis" stands for an axis; all
+/// other names stand for numbers. A name that ends in "element" or "verb" numbers one of these; one that ends in "or
+/// none" may be -1.
 struct reason {
   const char* code;
   const char* names;
@@ -21,7 +21,7 @@ struct reason {
 
 namespace code {
 
-/// What something was made of was refused, so that one mistake is one error.
+/// An operand was refused before, so that one mistake is one error.
 inline constexpr reason refused_before{"", "", ""};
 
 }  // namespace code
@@ -59,7 +59,7 @@ constexpr refusal first_of(const refusal& one, const Rest&... rest) {
   return one.ok() ? first_of(rest...) : one;
 }
 
-/// What the core throws where only numbers say that something is refused; comm's `error` words them too.
+/// The exception of the core for refusals known by numbers alone; comm's `error` words them too.
 struct refused_value : std::exception {
   explicit refused_value(const refusal& given) : why(given) {}
   const char* what() const noexcept override { return why.because->sentence; }

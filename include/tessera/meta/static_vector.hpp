@@ -8,10 +8,10 @@ namespace tessera {
 
 /// A list of at most `Capacity` items that can be built and compared while compiling.
 ///
-/// Items are zero by default: an array of anything else costs compilers time, and g++ 12 shares its elements between
-/// constant expressions in ways that let one change another (tests/plan/constant_laws.cpp holds both worlds against
-/// each other). Pushing onto a full list is refused; entry points that know their number of items refuse earlier, in
-/// better words.
+/// Items are zero by default, since an array of anything else costs compilers time. Other defaults also meet a fault of
+/// g++ 12: constant expressions share the array's elements, and one may change another's
+/// (tests/plan/constant_laws.cpp). Pushing onto a full list is refused; entry points that know their number of items
+/// refuse earlier, in better words.
 template <class T, int Capacity>
 struct static_vector {
   T items[static_cast<std::size_t>(Capacity)]{};

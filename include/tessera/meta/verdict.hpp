@@ -6,8 +6,8 @@ namespace tessera {
 
 /// The verdict of everything that fits.
 ///
-/// A verdict type says by `ok` whether the thing it names is accepted. In `refuse` the compiler stops where it is not:
-/// it prints the sentence, and `Where`, which is the verdict with what it tells and the place it was found at.
+/// A verdict type says by `ok` whether the thing it names is accepted. `refuse` stops the compiler where it is not
+/// accepted. The compiler then prints the sentence and `Where`: the verdict, its numbers and the place that found it.
 struct fits {
   static constexpr bool ok = true;
   template <class>
@@ -25,7 +25,7 @@ struct refused_before {
 
 }  // namespace engine
 
-/// What verdicts tell, by name: `with::dimension<2>`.
+/// The arguments of verdicts, by name: `with::dimension<2>`.
 namespace with {
 
 struct none;

@@ -10,9 +10,9 @@ namespace tessera::detail {
 
 // Counts what a plan on one mesh moves.
 //
-// Dimensions that share an axis form a group: totals are products over groups, and the busiest worker is among the
-// products of each group's best few. The axes of a group are walked one inside the other, over runs of coordinates that
-// nothing tells apart, and a dimension's factor is formed as soon as the axes that it depends on are fixed.
+// Dimensions that share an axis form a group. Totals are products over groups; the busiest worker is among the products
+// of each group's largest few. The axes of a group are walked one inside the other, over runs of coordinates that do
+// not differ. A dimension's factor is formed as soon as the axes that it depends on are fixed.
 class aligned_cost {
  public:
   constexpr explicit aligned_cost(const transfer& plan)
@@ -151,9 +151,9 @@ class aligned_cost {
     return static_cast<int>(until);
   }
 
-  // What an axis multiplies at a coordinate: by nothing for who holds nothing; in a Fold by the readers there that a
-  // tile serves, which where the source has copies are those at its own coordinate. Readers whose parts the axis cuts
-  // are counted by dimension.
+  // The factor of an axis at a coordinate; 0 for a coordinate that holds nothing. In a Fold the factor counts the
+  // readers that a tile serves there. Where the source has copies, each serves the readers at its own coordinate.
+  // Readers whose parts the axis cuts are counted by dimension.
   constexpr receive_count along(int a, int x) const {
     const axis_placement& s = source_.of.placements[a];
     const axis_placement& t = target_.of.placements[a];
@@ -164,8 +164,8 @@ class aligned_cost {
     return {times, tile && reads, times, tile && reads};
   }
 
-  // What a worker receives in a dimension: of a Move what it needs, in a box from each tile; of a Fold what readers
-  // have of its tile.
+  // What a worker receives in a dimension. A Move: what it needs, in one box from each tile. A Fold: what readers hold
+  // of its tile.
   constexpr receive_count received(int d) const {
     const parts& theirs = (folds_ ? target_ : source_).dims[d];
     bool once = theirs.of.kind == cover::tiled;

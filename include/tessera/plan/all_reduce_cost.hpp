@@ -22,8 +22,8 @@ constexpr bool only_reduces(const layout& from, const layout& to) {
 
 // What such a change moves, in closed form.
 //
-// Of p workers that add up a box each is given a tile of it, along the dimensions that are shared most evenly at the
-// time (`spread`). It receives p − 1 terms of its tile, then the rest of the box; of two, the other's box.
+// When p workers add up a box, each gets a tile of it, along the dimensions that are shared most evenly at the time
+// (`spread`). It receives p − 1 terms of its tile, then the rest of the box; of two, the other's box.
 constexpr cost reduction_cost(const layout& from, const layout& to) {
   const index_t workers = workers_adding(from, to);  // that add up one box
   if (workers == 2) return boxes_cost(to);
@@ -82,8 +82,7 @@ constexpr cost reduction_cost(const layout& from, const layout& to) {
 
 namespace engine {
 
-/// What the change from one layout to another moves: of an all_reduce, which every parameter's gradient is, in closed
-/// form.
+/// The cost of a change of layout; of an all_reduce, which every parameter's gradient is, in closed form.
 constexpr cost cost_between(const layout& from, const layout& to) {
   return detail::only_reduces(from, to) ? detail::reduction_cost(from, to) : cost_of(change_between(from, to));
 }

@@ -98,8 +98,8 @@ constexpr double largest_over_whole(index_t now, index_t parts_more) {
   return now < 2 ? 2 : static_cast<double>((now - 1) / parts_more + 1) / static_cast<double>(now);
 }
 
-// The dimension that parts cut once more, by `parts_more`, share most evenly, the outermost of several, so that parts
-// are one piece of memory where they can be; -1 when none can be cut.
+// The dimension that `parts_more` further parts share most evenly; -1 where none can be cut. Of several the outermost
+// is taken, so that parts are one piece of memory where possible.
 constexpr int most_even(const layout& x, int parts_more) {
   int best = -1;
   double least = 2;

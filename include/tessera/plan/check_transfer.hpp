@@ -8,8 +8,8 @@ namespace tessera::engine {
 
 /// Refuses what one Move or one Fold does not do, so that a plan which needs several is not taken for one.
 ///
-/// A Move starts from a tiling and a Fold ends in one, where copies are the same on every line of their axis; a Fold
-/// adds terms, never equal copies.
+/// A Move starts from a tiling and a Fold ends in one; copies are the same on every line of their axis. A Fold adds
+/// terms, never equal copies.
 constexpr refusal check_transfer(map kind, const layout& from, const layout& to) {
   if (from.dims.count != to.dims.count) return refusal{code::ranks_differ, from.dims.count, to.dims.count};
   const bool move = kind == map::move;

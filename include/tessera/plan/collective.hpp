@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace engine {
 
-/// Which collective of the field a transfer is.
+/// The collective that a transfer is, by the field's name.
 enum class collective : signed char {
   nothing,
   all_gather,

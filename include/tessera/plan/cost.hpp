@@ -4,8 +4,8 @@
 
 namespace tessera {
 
-/// What a plan moves, in elements and messages; what a worker takes from itself counts for neither. A figure that is
-/// the largest index stands for more than can be counted, which `check` refuses.
+/// The cost of a plan, in elements and messages; a worker's own box counts for neither. A figure that is the largest
+/// index stands for more than can be counted, which `check` refuses.
 struct cost {
   index_t total = 0;             ///< elements received by all workers
   index_t busiest = 0;           ///< elements received by the worker that receives most

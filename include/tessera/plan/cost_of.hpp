@@ -6,13 +6,13 @@
 
 namespace tessera::engine {
 
-/// What one worker receives: elements and messages.
+/// The cost for one worker: elements and messages that it receives.
 struct arrival {
   index_t elements = 0;
   index_t messages = 0;
 };
 
-/// What arrives at one world rank, counted over its messages.
+/// The elements that arrive at one world rank, counted over its messages.
 constexpr arrival arrivals(const transfer& plan, int rank) {
   arrival n;
   plan.receives(rank, [&](const message& m) {
@@ -23,7 +23,7 @@ constexpr arrival arrivals(const transfer& plan, int rank) {
   return n;
 }
 
-/// What a world rank needs and does not hold (of a Fold: holds and does not own).
+/// The elements that a world rank needs and does not hold (of a Fold: holds and does not own).
 constexpr index_t lower_bound(const transfer& plan, int rank) {
   coordinates to;
   if (!plan.target().locate(rank, to)) return 0;
@@ -48,7 +48,7 @@ constexpr void throw_if_lengths_unknown(const layout& x) {
   }
 }
 
-/// What a plan moves.
+/// The cost of a plan.
 ///
 /// On one mesh the figures are closed form: workers that nothing tells apart are counted once; between two meshes they
 /// are counted worker by worker. Refuses the value when an extent or lengths are not known.

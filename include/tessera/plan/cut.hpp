@@ -12,7 +12,7 @@ constexpr index_t cut(index_t n, index_t p, index_t i) { return i * (n / p) + de
 
 namespace engine {
 
-/// Which part holds item x: cut(n, p, owner) ≤ x < cut(n, p, owner + 1), for 0 ≤ x < n.
+/// The part that holds item x: cut(n, p, owner) ≤ x < cut(n, p, owner + 1), for 0 ≤ x < n.
 constexpr index_t owner(index_t n, index_t p, index_t x) {
   const index_t q = n / p;
   const index_t r = n % p;

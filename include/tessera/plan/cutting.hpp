@@ -29,7 +29,7 @@ struct cutting {
   /// The intervals that coordinates hold of a dimension.
   constexpr intervals held(int dim, const coordinates& c) const { return dims[dim].held(dims[dim].at(c)); }
 
-  /// What a world rank holds of every dimension; nothing of any when it holds nothing.
+  /// The intervals that a world rank holds, one list a dimension; empty lists when it holds nothing.
   constexpr holding held_by(int rank) const {
     holding h;
     coordinates c;
@@ -57,12 +57,12 @@ struct cutting {
   }
 };
 
-/// What a world rank holds under a layout, in global indices.
+/// The intervals that a world rank holds under a layout, in global indices.
 constexpr holding held_by(const layout& x, int rank) { return cutting{x}.held_by(rank); }
 
 }  // namespace engine
 
-/// What a world rank holds under a layout in which every dimension is one interval, in global indices.
+/// The box that a world rank holds under a layout in which every dimension is one interval, in global indices.
 constexpr box box_of(const layout& x, int rank) { return engine::cutting{x}.box_of(rank); }
 
 }  // namespace tessera

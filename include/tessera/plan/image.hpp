@@ -5,11 +5,11 @@
 
 namespace tessera::engine {
 
-/// Which of n elements a window reads when it reaches over [need.lo, need.hi), edges or not: the image under its
-/// boundary.
+/// The image of a window under its boundary: which of n elements it reads when it reaches over [need.lo, need.hi),
+/// edges or not.
 ///
-/// One interval but where a periodic one runs around the end: then the far part comes first, so the image lies in the
-/// order in which it is read.
+/// The image is one interval unless a periodic window runs around the end. Then the far part comes first: the image
+/// lies in the order of reading.
 constexpr intervals image(const interval& need, const window& w, index_t n) {
   const index_t low = w.unreached_before;
   const index_t high = n - w.unreached_after;

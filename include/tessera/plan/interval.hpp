@@ -22,7 +22,8 @@ constexpr interval overlap(const interval& a, const interval& b) {
   return {detail::larger(a.lo, b.lo), detail::smaller(a.hi, b.hi)};
 }
 
-/// What one coordinate holds of one dimension: one interval by rule, two where a window runs around the end.
+/// The elements that one coordinate holds of one dimension: one interval by rule, two where a window runs around the
+/// end.
 using intervals = static_vector<interval, 2>;
 
 /// How many elements intervals have that do not overlap.
@@ -32,7 +33,7 @@ constexpr index_t size_of(const intervals& held) {
   return n;
 }
 
-/// What a worker holds of every dimension: the product of its intervals, which lie in its memory in their order.
+/// The elements that a worker holds: the product of its intervals, which lie in its memory in their order.
 using holding = static_vector<intervals, max_dimensions>;
 
 /// Where an element lies in memory among the intervals that hold it.
@@ -45,7 +46,7 @@ constexpr index_t position(const intervals& held, index_t element) {
   return -1;
 }
 
-/// Which element lies there: the inverse.
+/// The inverse: the element that lies there.
 constexpr index_t element_at(const intervals& held, index_t position) {
   int i = 0;
   while (position >= held[i].size()) position -= held[i++].size();

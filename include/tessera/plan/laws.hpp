@@ -22,7 +22,7 @@ constexpr bool delivers_once(const transfer& plan, int rank) {
   return inside && arrived == plan.target().elements_of(rank);
 }
 
-/// What `from` sends to anybody is what they receive from it: the send list is the mirrored receive list.
+/// The sends of `from` are what the others receive from it: the send list is the mirrored receive list.
 constexpr bool mirrored(const transfer& plan, int rank) {
   bool all = true;
   plan.sends(rank, [&](const message& sent) {

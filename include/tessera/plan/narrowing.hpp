@@ -19,8 +19,8 @@ constexpr bool narrows_dimension(const layout& from, const layout& to, int d) {
 
 namespace engine {
 
-/// Whether a Move leaves each worker one box of what it has, so that nothing moves and a view will do: axes keep their
-/// placements or give up copies. Asked of layouts alone, it holds on all workers or on none.
+/// Whether a Move leaves each worker one box of what it holds: axes keep their placements or give up copies. Nothing
+/// moves then, and the result is a view. Asked of layouts alone, it holds on all workers or on none.
 constexpr bool narrows(const step& s) {
   if (s.kind != map::move || !(s.from.mesh == s.to.mesh)) return false;
   for (int a = 0; a < s.from.placements.count; ++a) {

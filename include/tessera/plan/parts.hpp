@@ -10,8 +10,8 @@ namespace tessera::engine {
 
 /// The parts of one dimension of a layout, in the order of their elements.
 ///
-/// Part k is found from k, the coordinates that hold it from k, and the parts that touch an interval from the interval,
-/// all in closed form (by bisection where the bounds are a list).
+/// Closed forms give part k, the coordinates that hold part k, and the parts that touch an interval. A list of bounds
+/// is searched by bisection instead.
 struct parts {
   dimension of;
   int dim_index = 0;                     ///< which dimension of the layout
@@ -190,7 +190,7 @@ struct parts {
     list.push(r);
   }
 
-  // Parts of outputs whose window reaches a stretch; between two windows lie elements that only a hull holds, so the
+  // Parts of outputs whose window reaches a stretch. Only a hull holds elements that lie between two windows, where the
   // ends may come in either order.
   constexpr range serving(const interval& read) const {
     const window& w = of.needs;

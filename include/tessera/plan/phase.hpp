@@ -4,8 +4,8 @@
 
 namespace tessera {
 
-/// What workers do of a change between two meetings: one of its steps, or, where two add up what both will have, the
-/// Fold and the Move together. It points to the steps, which whoever made the change keeps.
+/// What workers do of a change between two meetings: one of its steps, or a Fold with its Move where two workers sum
+/// for both. It points to the steps, which whoever made the change keeps.
 struct phase {
   const engine::step* steps = nullptr;
   int count = 0;
@@ -23,8 +23,8 @@ struct phase {
 
 namespace engine {
 
-/// The plan of a phase; that of a Fold and a Move is the product of theirs, where whoever will have an element adds up
-/// its terms himself. It delivers each term once, because they deliver each element once.
+/// The plan of a phase. For a Fold and a Move it is the product of their plans: each worker that will hold an element
+/// adds its terms itself. It delivers each term once, because they deliver each element once.
 ///
 ///  (M F)(r ← s) = Σ_m M(r ← m) F(m ← s)
 class phase_plan {
@@ -32,7 +32,7 @@ class phase_plan {
   constexpr explicit phase_plan(const phase& p)
       : first_(p.steps[0].plan()), then_(p.is_product() ? p.steps[1].plan() : transfer()), both_(p.is_product()) {}
 
-  /// Who holds what before it, and after it.
+  /// The layouts before it, and after it.
   constexpr const cutting& before() const { return first_.kind() == map::fold ? first_.target() : first_.source(); }
   constexpr const cutting& after() const {
     return both_ ? then_.target() : first_.kind() == map::fold ? first_.source() : first_.target();
@@ -130,7 +130,7 @@ constexpr cost boxes_cost(const layout& x) {
 
 namespace engine {
 
-/// What is exchanged of a change, one after the other.
+/// The phases of a change, one after the other.
 using phases = static_vector<phase, 4>;
 
 }  // namespace engine
@@ -147,22 +147,21 @@ constexpr phases phases_of_steps(const step* steps, int count) {
 
 }  // namespace detail
 
-/// Each step is a phase, but a sum of two workers for both is one: they send each other their boxes, which are as many
-/// elements as in two, and meet once. The phases point into the change.
+/// The phases of a change: one for each step, but one alone for a sum of two workers for both. The two send each other
+/// their boxes and meet once, and as many elements move as in two phases. The phases point into the change.
 constexpr engine::phases phases_of(const change& c) { return detail::phases_of_steps(c.steps.begin(), c.steps.count); }
 engine::phases phases_of(change&&) = delete;
 
 namespace engine {
 
-/// What a phase of a change moves.
-/// Refuses the value when an extent or lengths are not known.
+/// The cost of a phase of a change. Refuses the value when an extent or lengths are not known.
 constexpr cost cost_of(const phase& p) {
   if (!p.is_product()) return cost_of(p.steps[0].plan());
   throw_if_lengths_unknown(p.to());
   return detail::boxes_cost(p.to());
 }
 
-/// What a change moves: the sum over its phases.
+/// The cost of a change: the sum over its phases.
 constexpr cost cost_of(const change& c) {
   cost sum;
   for (const phase& p : phases_of(c)) sum += cost_of(p);

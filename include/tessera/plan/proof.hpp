@@ -34,8 +34,8 @@ constexpr bool all_stretches(tessera::detail::indices<I...>) {
 
 /// Proves while compiling that n items over p parts are a tiling; one proof serves every plan that cuts n by p.
 ///
-/// A layout is a product of such cuts over its dimensions, so it holds each element once; a plan is a product of
-/// overlaps of such cuts, found by `owner`, so it delivers each element once.
+/// A layout is a product of such cuts over its dimensions: it holds each element once. A plan is a product of overlaps
+/// of such cuts, found by `owner`: it delivers each element once.
 template <index_t N, index_t P>
 inline constexpr bool proved =
     detail::all_stretches<N, P>(tessera::detail::indices_below<(P + detail::stretch - 1) / detail::stretch>{});

@@ -101,7 +101,7 @@ struct composition {
   using codomain = typename detail::ends_of<verdict::ok, Fs...>::codomain;
   using adjoint = typename detail::ends_of<verdict::ok, Fs...>::adjoint;
 
-  /// What its maps move one after the other: elements, and the bytes that all workers receive.
+  /// The cost of its maps one after the other: elements, and the bytes that all workers receive.
   template <class... Bindings>
   static constexpr tessera::cost cost(const Bindings&... bindings) {
     tessera::cost sum;

@@ -104,8 +104,8 @@ struct no_adjoint : refused_primitive<To, From> {
 
 }  // namespace detail
 
-/// Anything with a domain, a codomain and an adjoint that leads back between their cotangents; whatever is named as a
-/// primitive or a composition is held to it.
+/// Anything with a domain, a codomain and an adjoint that leads back between their cotangents. Every named primitive
+/// and composition is held to it.
 template <class F>
 concept Primitive = engine::kind_of<F> == kind::primitive &&
                     detail::leads_back<F, typename F::domain, typename F::codomain, typename F::adjoint>;
@@ -146,7 +146,7 @@ class primitive {
     return change{};
   }
 
-  /// What the plan moves, in elements.
+  /// The cost of the plan, in elements.
   template <class... Bindings>
   static constexpr tessera::cost cost(const Bindings&... bindings) {
     if constexpr (verdict::ok) {

@@ -129,8 +129,8 @@ constexpr verb verb_between(const layout& from, const layout& to) {
 
 namespace detail {
 
-// The name of the change from one layout to another, where axes of extent 1 count as longer ones: so a program that is
-// templated over meshes names what it does.
+// The name of the change from one layout to another, where axes of extent 1 count as longer ones. A program templated
+// over meshes can thus name what it does.
 constexpr verb verb_of_longer_axes(layout from, layout to) {
   if (!meet(from.mesh, to.mesh)) return verb::several;
   for (layout* x : {&from, &to}) {

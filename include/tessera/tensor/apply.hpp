@@ -63,7 +63,7 @@ std::uint64_t number_of_type() {
   return number;
 }
 
-/// What the engine knows of a tensor without its elements.
+/// The engine's record of a tensor without its elements.
 inline tensor_value value_at_hand(const tensor<dyn>& x) { return {x.layout(), x.type()}; }
 
 }  // namespace detail

@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-/// The copies of a leaf that is trained are compared, also where nothing moves: a step by hand with gradients that are
-/// terms makes them differ.
+/// Compares the copies of a trained leaf, also where nothing moves: an update by hand, with gradients that are terms,
+/// makes copies differ.
 inline void agree_on_leaf(const tensor<dyn>& x) {
   team_state& team = *x.team();
   const at::Tensor& local = x.local();

@@ -9,8 +9,8 @@ class tensor<dyn>;
 
 namespace detail {
 
-/// Where it is due, compares on a tensor's workers which one comes in there, and its copies; or what each of them takes
-/// its part of, if that is given.
+/// Compares, where it is due, which tensor enters on each worker, and its copies; or the whole that workers take parts
+/// of, if given.
 void compare_entry(const tensor<dyn>& x, const call_site& line, const at::Tensor& whole = {});
 
 /// A local operation takes a leaf that is trained; its copies are compared with the next backward.

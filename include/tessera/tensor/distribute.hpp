@@ -23,7 +23,7 @@ namespace detail {
 template <class X, class... Asked>
 using untyped = std::conditional_t<UntypedTensor<X>, verdicts::tensor_wanted<Asked..., X>, fits>;
 
-/// What is wrong with a call that makes a tensor of type T on a team of a LibTorch tensor.
+/// The refusal of a call that makes a tensor of type T on a team from a LibTorch tensor.
 template <class T, class Team, class Box, class... Bindings>
 constexpr refusal check_entry() {
   return first_of(check_kinds<kind::call, kind::tensor, T>(0), check_kinds<kind::call, kind::team, Team>(1),
@@ -65,8 +65,8 @@ tensor<dyn> first_term(tensor<dyn> x);
 
 }  // namespace detail
 
-/// My part of a global tensor that every worker has, DTensor's `distribute_tensor`: nothing moves but the dynamic
-/// extents, which are compared, and now and then a hash of the whole.
+/// This worker's part of a global tensor that every worker has, DTensor's `distribute_tensor`. Only dynamic extents
+/// move, which are compared, and now and then a hash of the whole.
 template <class T = void, class Team, class Box>
 auto distribute(const Team& team, const Box& global, call_site at = call_site::here()) {
   using verdict = engine::verdict_of<detail::enters<T, Team, Box>>;

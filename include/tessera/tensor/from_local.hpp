@@ -38,9 +38,9 @@ inline std::vector<index_t> lengths_of(const team_state& team, const cutting& of
   return lengths;
 }
 
-/// A tensor of the boxes that workers have, where nobody knows the others' extents: the lengths of parts are learned by
-/// gathering Σ_d p integers, and dynamic extents are their sums. Boxes whose lengths are no product over the dimensions
-/// are refused on every worker, as are lengths that the layout does not allow.
+/// A tensor of the boxes that workers have, where nobody knows the others' extents. Lengths of parts are gathered, Σ_d
+/// p integers; dynamic extents are their sums. Boxes whose lengths are no product over the dimensions are refused on
+/// every worker, as are lengths that the layout does not allow.
 inline tensor<dyn> learn_lengths(const team_handle& team, layout x, const at::Tensor& local, call_site at) {
   if (!local.defined()) throw error(refusal{code::undefined_tensor}, team->label());
   const scoped_context now(*team, {.at = at});
@@ -123,9 +123,9 @@ inline constexpr call_site line_of_type{&made_by_type<T>, 0};
 /// Wraps this worker's box in a type, DTensor's `from_local`: shape, element and device are checked, dynamic extents
 /// compared. Bindings give those that are cut: `from_local<T>(team, box, bind<batch>(64))`.
 ///
-/// Lengths that neither the type nor a binding tells are learned of the boxes, by gathering an integer for each worker
-/// and dimension: then all workers of the team call it, those outside the mesh with a tensor of as many dimensions.
-/// `from_local<tensor<partition<grid, lengths<a>, whole>, shape<batch, dim<5>>>>(team, box)`.
+/// Lengths that neither the type nor a binding gives are learned from the boxes, by gathering an integer for each
+/// worker and dimension. Then all workers of the team call it, those outside the mesh with a tensor of as many
+/// dimensions. `from_local<tensor<partition<grid, lengths<a>, whole>, shape<batch, dim<5>>>>(team, box)`.
 template <class T = void, class Team, class Box>
 auto from_local(const Team& team, const Box& local, call_site at = call_site::here()) {
   return detail::typed_from_local<T>(team, local, at);

@@ -9,7 +9,7 @@ namespace functions {
 
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
   at::Tensor compute(const function&, const at::Tensor& x);
-/// What each function computes of this worker's boxes, here of one tensor.
+/// The computation of each function on this worker's boxes, here of one tensor.
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
@@ -25,7 +25,7 @@ at::Scalar scalar_for(const number& n, number_kind kind, const at::Tensor& x);
 
 #define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
   at::Tensor compute_##function(const at::Tensor& x, const at::Scalar& n);
-/// What functions of a tensor and a number compute when that is in LibTorch's words.
+/// The computation of functions of a tensor and a number, in LibTorch's words.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
@@ -66,7 +66,7 @@ std::vector<index_t> dims_named(index_t rank) {
 TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
-/// What exchanges inside is told how.
+/// Functions with exchanges inside get these exchanges too.
 at::Tensor compute_argument(const bound_exchanges& by, const at::Tensor& x, int dim, bool largest);
 at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, index_t correction);
 at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p, combine with);
@@ -182,7 +182,7 @@ at::Tensor compute(const slice<Dim, Begin, End>&, const local_boxes& boxes, cons
 
 namespace detail {
 
-/// What a function computes, as a function object.
+/// The computation of a function, as a function object.
 template <class F>
 struct computing {
   const F& f;

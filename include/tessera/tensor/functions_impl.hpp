@@ -85,7 +85,7 @@ TESSERA_INLINE at::Tensor compute_mean(const local_boxes& boxes, const at::Tenso
                                    x);
 }
 
-/// What no element at all combines to.
+/// The value of a combine of no element.
 inline at::Tensor neutral(at::IntArrayRef sizes, const at::Tensor& x, combine with) {
   const at::Tensor none = at::empty(sizes, x.options());
   tessera::engine::fill_neutral(none, tessera::detail::element_of_scalar(x.scalar_type()), with);
@@ -114,7 +114,7 @@ TESSERA_INLINE at::Tensor compute_prod_over(const local_boxes&, const at::Tensor
       },
       x);
 }
-/// What is asked of all, in LibTorch's element.
+/// The answer to a question about all, in LibTorch's element.
 inline at::Tensor answered(const at::Tensor& y, const at::Tensor& of) {
   return of.scalar_type() == at::kByte ? y.to(at::kByte) : y;
 }
@@ -177,7 +177,7 @@ inline double count_of(const local_boxes& boxes, at::IntArrayRef dims) {
   for (const index_t d : dims) n *= static_cast<double>(boxes.operands[0].extents[static_cast<int>(d)]);
   return n;
 }
-/// What all workers have of a sum, of an extreme.
+/// A sum over all workers; an extreme of all workers.
 inline at::Tensor summed(const bound_exchanges& by, std::size_t i, const at::Tensor& x, at::IntArrayRef dims) {
   return by.exchanged(dims.empty() ? x : x.sum(dims), i);
 }

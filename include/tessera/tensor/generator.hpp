@@ -22,7 +22,7 @@ inline at::Generator generator_of(const team_state& team, const seed& s, std::ui
 
 }  // namespace detail
 
-/// A generator of random numbers for this worker alone, by seed, path and place in the mesh: workers draw different
+/// A generator of random numbers for this worker alone, by seed, path and place in the mesh. Workers draw different
 /// numbers, the same in every run. LibTorch's default one is the process's, and workers that are threads share it.
 ///
 ///   at::Generator own = ts::worker_generator(team, ts::seed{7}.at("augmentation"));

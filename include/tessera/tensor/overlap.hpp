@@ -69,9 +69,9 @@ class awaited {
 ///   auto later = ts::start<Q>(x);  …  auto y = ts::finish(std::move(later));
 ///
 /// Any number may be under way; all workers begin them in one order and end them in any. x must not be written
-/// meanwhile. A change of several exchanges, as a sum of three workers for all, begins each when the one before has
-/// arrived and its worker asks `arrived`, or waits for anything. The backward of `finish` begins the adjoint, that of
-/// `start` ends it.
+/// meanwhile. A change may need several exchanges, as a sum of three workers for all does. Each begins when the one
+/// before has arrived and its worker asks `arrived`, or waits for anything. The backward of `finish` begins the
+/// adjoint, that of `start` ends it.
 template <class Q = void, class P, class S, class E>
 auto start(const tensor<P, S, E>& x, call_site at = call_site::here()) {
   using To = detail::moved_type<tensor<P, S, E>, Q>;

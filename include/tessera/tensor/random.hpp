@@ -12,16 +12,16 @@ namespace tessera {
 
 /// The seed of everything random in a network: numbers are drawn by (seed, path, global index).
 ///
-/// Two networks of one seed begin with equal weights. A path tells them apart, and stands before the keys of their
-/// parameters: those of `net{team, seed{7}.at("encoder")}` are "encoder.0.weight" and so on, as in a serial model with
-/// a part of that name.
+/// Two networks of one seed begin with equal weights. A path tells them apart and precedes the keys of their
+/// parameters, as in a serial model with a part of that name. `net{team, seed{7}.at("encoder")}` has the parameter
+/// "encoder.0.weight".
 struct seed {
   std::uint64_t value = 0;
   std::string path{};
 
   /// The same seed for the part of this name.
   seed at(std::string_view part) const { return {value, key(part)}; }
-  /// What a name within the path is called outside of it.
+  /// The full name of a name within the path.
   std::string key(std::string_view name) const {
     return path.empty() ? std::string(name) : path + '.' + std::string(name);
   }
@@ -48,7 +48,7 @@ inline std::uint64_t stream_of(const seed& s, std::string_view name) {
   return mixed(s.value ^ mixed(text(path.data(), static_cast<int>(path.size())).hash));
 }
 
-/// What share of normal numbers is below x.
+/// The share of normal numbers below x.
 inline double normal_share(double x) { return std::erfc(-x / std::sqrt(2.0)) / 2; }
 
 /// Its inverse on (0, 1): Abramowitz and Stegun 26.2.23 is off by less than 4.5e-4, and a step of Halley's cubes that.
@@ -63,8 +63,8 @@ inline double normal_quantile(double share) {
   return x;
 }
 
-/// The numbers of one draw in [0, 1), by key, how often was drawn before, and global index: the same bits on any
-/// partition, on the host and on devices.
+/// The numbers of one draw in [0, 1), by key, number of earlier draws and global index. Their bits are the same on any
+/// partition, host and device.
 class drawn_numbers {
  public:
   /// `key` and `draw` are tensors of one whole number, where the numbers will lie; nobody waits for those of a device.
@@ -72,7 +72,7 @@ class drawn_numbers {
 
   /// This worker's box of them, in double.
   at::Tensor uniform(const layout& x, int rank) const;
-  /// Which of them are below a share.
+  /// Whether each of them is below a share.
   at::Tensor below(const layout& x, int rank, double share) const;
 
  private:

@@ -25,8 +25,8 @@ constexpr bool even(const layout& x, int dim) {
   return all;
 }
 
-/// Refuses a ring along what is no outermost cut of parts of one length; lengths that a type does not know are asked of
-/// the value.
+/// Refuses a ring along anything but an outermost cut into parts of equal length. Lengths that the type does not know
+/// are read from the value.
 constexpr refusal check_shift(const layout& x, const text& name) {
   const int axis = x.mesh.find(name);
   if (axis < 0) return refusal{code::axis_not_in_mesh, name, x.mesh.axes.count};

@@ -121,8 +121,8 @@ class tensor {
              detail::converts<tensor<P, S, Element>, tensor>)
   tensor(const tensor<P, S, Element>& other) : of_(other.dynamic()) {}
 
-  /// What is no such tensor is not assigned; said here, lest a compiler print the class once for each assignment that
-  /// there is.
+  /// Assignment of any other type is deleted here, lest a compiler print the class once for each assignment that there
+  /// is.
   template <class Other>
     requires(!std::is_convertible_v<const Other&, tensor>)
   tensor& operator=(const Other&) = delete;
@@ -143,9 +143,9 @@ class tensor {
   /// The gradient that backward left, in the type of the cotangent; an error where there is none.
   auto grad() const { return cotangent_type<tensor>(of_.grad()); }
 
-  /// Back-propagates from a scalar, seeded in its cotangent: 1 everywhere along invariant and partial axes, and along
-  /// replicate ones and those of one coordinate 1 there and 0 elsewhere, so no replica counts twice. A graph of the
-  /// gradient keeps this one.
+  /// Back-propagates from a scalar, seeded in its cotangent, so that no replica counts twice. The seed is 1 everywhere
+  /// along invariant and partial axes. Along replicate axes, and those of one coordinate, it is 1 on one coordinate and
+  /// 0 elsewhere. A graph of the gradient keeps this one.
   void backward(bool keep_graph = false, bool create_graph = false, call_site at = call_site::here()) const;
 
  private:

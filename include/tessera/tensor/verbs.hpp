@@ -24,8 +24,8 @@ struct verb_between_types<verb::several, From, To> {
   using verdict_source = primitive_verdict<From, To>;
 };
 
-// Why a verb does not lead a tensor to Q, asked before a primitive is instantiated: compilers print a few lines for
-// each class on the way to a refusal.
+// Why a verb does not lead a tensor to Q. This is asked before a primitive is instantiated, since compilers print lines
+// for each class on the way to a refusal.
 template <verb Verb, class From, class Q>
 using led = std::conditional_t<PartitionType<Q>,
                                verdict_of<typename verb_between_types<Verb, From, moved_type<From, Q>>::verdict_source>,

@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace detail {
 
-/// What a mesh can have, so that a worker's rank is an int.
+/// The largest mesh, so that a worker's rank is an int.
 inline constexpr index_t most_workers = INT32_MAX;
 
 }  // namespace detail

@@ -2,7 +2,7 @@
 
 namespace tessera {
 
-/// What an axis of the mesh does to a tensor, DTensor's placement of a mesh dimension.
+/// The placement of a mesh axis, as DTensor's of a mesh dimension.
 ///
 ///  replicate  equal copies that each worker may use differently; the gradient is partial
 ///  partial    terms of a pending combine; the gradient is replicate

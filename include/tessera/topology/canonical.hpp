@@ -5,8 +5,8 @@
 
 namespace tessera::detail {
 
-// From values back to types: the partition type that a layout value names, in canonical spelling (covers in order, then
-// partial, invariant and on, each in mesh order; replicate is left out).
+// The partition type that a layout value names, in canonical spelling: covers in order, then partial, invariant and on,
+// each in mesh order. Replicate is left out.
 
 template <int I, class A>
 struct indexed_axis {

@@ -105,8 +105,8 @@ struct named_or_refused<Like, Source, Mesh, false> {
   using type = refused_like<Like>;
 };
 
-// What an operation or a layer gives, as types: `Result` has its value and why it is refused, if it is; the names of
-// extents, and of the mesh unless it is given, are those of tensor type `Like`.
+// The result of an operation or a layer as a tensor type. `Result` has its value and, if it is refused, the refusal.
+// Names of extents come from tensor type `Like`, and so do the mesh's unless it is given.
 template <class Like, class Result, class Mesh = typename described<Like>::mesh_type>
 struct named_result {
   struct verdict_source {

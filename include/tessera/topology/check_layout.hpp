@@ -39,9 +39,9 @@ constexpr refusal check_window(int d, const dimension& dim) {
 
 namespace engine {
 
-/// Refuses a layout value that no partition means: explicit parts that do not lie end to end over the extent, windows
-/// that step backwards or reflect more than there is, more elements than can be counted, terms that combine in two
-/// ways.
+/// Refuses a layout value that no partition describes. It refuses explicit parts that do not lie end to end over the
+/// extent, and terms that combine in two ways. It refuses windows that step backwards or reflect more than there is,
+/// and more elements than can be counted.
 constexpr refusal check(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) {
     const dimension& dim = x.dims[d];

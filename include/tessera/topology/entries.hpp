@@ -29,7 +29,7 @@ struct lengths {};
 template <class Cover, int Parts>
 struct rotated {};
 
-/// What a window needs for the outputs that `Cover` gives a worker; workers hold copies, which may overlap.
+/// The halo of a window, for the outputs that `Cover` gives a worker; workers hold copies, which may overlap.
 ///
 /// Output y of `Outputs` needs the inputs [⌊(A·y + B)/C⌋, ⌊(A·y + B2)/C⌋ + 1), beyond the edge what the boundary says;
 /// a composed window reaches none of the first `Before` and the last `After` elements.

@@ -121,8 +121,8 @@ struct layout {
 
 namespace detail {
 
-/// Writes one deal in one way: whole turns are none, and a joint cut that comes out even is one cut after the other, of
-/// single elements where the last grain is whole.
+/// Writes equal cuts of a dimension alike. Full turns are dropped. A joint cut that comes out even becomes one cut
+/// after the other, of single elements where the last grain is whole.
 constexpr void tidy(layout& x, int d) {
   dimension& dim = x.dims[d];
   const int parts = x.part_count(d);
@@ -138,9 +138,9 @@ constexpr void tidy(layout& x, int d) {
 
 namespace engine {
 
-/// Drops what makes no difference: axes of extent 1, axes held on one coordinate (their sub-mesh says it), the grain
-/// and the window of dimensions that nothing cuts and that it reaches all of, or whose windows lie end to end, and
-/// whether elements held once are copies or terms.
+/// Drops what makes no difference between layouts. That is: axes of extent 1, and axes held on one coordinate, which
+/// the sub-mesh says; whether elements held once are copies or terms. Grain and window go where nothing cuts the
+/// dimension and the window reaches all of it, or where windows lie end to end.
 constexpr layout canonical(layout x) {
   for (int a = x.mesh.axes.count - 1; a >= 0; --a) {
     const bool one = x.mesh.axes[a].extent == 1;

@@ -33,8 +33,8 @@ struct axis_value {
 
 /// A Cartesian topology and where it sits in the world, as a value.
 ///
-/// world rank = first + Σ stride·coordinate; where a list of ranks is given (it is owned elsewhere) that is the place
-/// in the list, so a part of a list is a part of the list.
+/// world rank = first + Σ stride·coordinate. With a list of ranks (owned elsewhere) it is the position in that list:
+/// part of a list is part of the list.
 struct mesh_value {
   static_vector<engine::axis_value, engine::max_axes> axes = engine::no_items<engine::axis_value, engine::max_axes>;
   int first = 0;

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// What lies beyond the edge of a dimension; nothing of it is held or moved, the local operation fills it in.
+/// The boundary of a dimension: elements beyond its edge are neither held nor moved, the local operation fills them in.
 ///
 ///  zero       a constant: 0, or whatever the operation takes for outside
 ///  reflect    x[−i] = x[i], x[n−1+i] = x[n−1−i]
@@ -15,13 +15,12 @@ namespace tessera {
 ///  periodic   x[i] = x[i mod n]
 enum class boundary : signed char { zero, reflect, replicate, periodic };
 
-/// Which inputs an output needs: output y needs [⌊(a·y + b)/c⌋, ⌊(a·y + b2)/c⌋ + 1).
+/// A window: output y needs the inputs [⌊(a·y + b)/c⌋, ⌊(a·y + b2)/c⌋ + 1).
 ///
-/// Convolution and pooling are a = stride, b = −padding, b2 = dilation·(kernel − 1) − padding, c = 1; a transposed
-/// convolution is a = 1, b = padding − dilation·(kernel − 1) + stride − 1, b2 = padding, c = stride; a slice is a = c =
-/// 1, b = b2 = its begin. What of it lies beyond the edge is the image of the boundary. A composed window reaches no
-/// more than what its outputs compute from: all but the first `unreached_before` and the last `unreached_after`
-/// elements.
+/// Convolution and pooling: a = stride, b = −padding, b2 = dilation·(kernel − 1) − padding, c = 1. Transposed
+/// convolution: a = 1, b = padding − dilation·(kernel − 1) + stride − 1, b2 = padding, c = stride. Slice: a = c = 1, b
+/// = b2 = its begin. Inputs beyond the edge are the image of the boundary. A composed window reaches no more than what
+/// its outputs compute from: all but the first `unreached_before` and the last `unreached_after` elements.
 struct window {
   index_t a = 0;
   index_t b = 0;
@@ -66,8 +65,8 @@ struct sliding {
     return n == dynamic ? dynamic : detail::floor_divide(n + before + after - reach(), stride) + 1;
   }
 
-  /// Whether it gives as many outputs as inputs, however many these are, one step for each: outputs lie as inputs do,
-  /// and so under its transpose.
+  /// Whether the window gives one output for each input, whatever their number. Outputs are then cut as inputs are,
+  /// also under its transpose.
   constexpr bool keeps() const { return stride == 1 && countable() && before + after + 1 == reach(); }
 
   /// The inputs that the outputs of its transpose need, which may be none of them, as under a kernel shorter than its
@@ -101,9 +100,8 @@ struct sliding {
 
 namespace engine {
 
-/// The window of two steps one after the other: what outputs of `second` need of the inputs of `first`, where `middle`
-/// is the extent between them and `n` that of the inputs. What lies beyond the middle's edge is padding again and never
-/// computed.
+/// The composition of two windows: the inputs of `first` that the outputs of `second` need. `middle` is the extent
+/// between them, `n` the extent of the inputs. Elements beyond the middle's edge are padding again and never computed.
 ///
 /// a = a₁·a₂, b = a₁·b₂ + b₁·c₂, b2 = a₁·b2₂ + b2₁·c₂, c = c₁·c₂, reaching from the first input of the first element
 /// that is reached to the last input of the last. Exact where a₁ = 1 or c₂ = 1, since a step of more than one does not
@@ -155,8 +153,8 @@ constexpr bool divides(const window& whole, const window& first, index_t middle,
   return second.b2 >= second.b && composes(first, second, middle, n) && composed(first, second, middle, n) == whole;
 }
 
-/// The share of a worker's outputs up to which those whose windows read a halo are computed by themselves, behind the
-/// others, unless a launch says otherwise.
+/// The largest share of a worker's outputs that is computed apart because its windows read a halo, unless a launch says
+/// otherwise.
 inline constexpr double most_edges = 1.0 / 16;
 
 }  // namespace engine

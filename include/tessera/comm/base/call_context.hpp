@@ -17,7 +17,7 @@ enum class purpose : signed char { forward, backward, agreement, state };
 
 namespace engine {
 
-/// What a change does, in the field's words: its verb and the global extents.
+/// A change as messages name it: its verb and the global extents.
 struct movement {
   verb how = verb::nothing;
   static_vector<index_t, max_dimensions> extents;
@@ -28,7 +28,7 @@ struct movement {
   }
 };
 
-/// What a worker does in a call: compared with what the others do, and put in words when they differ.
+/// The work of one worker in a call: compared with that of the others, and put in words when they differ.
 struct call_context {
   purpose why = purpose::forward;
   const char* name = nullptr;       ///< a literal: "making a network", or the name of a layer
@@ -63,10 +63,10 @@ inline std::string text_of(const engine::call_context& a) {
 
 namespace engine {
 
-/// What one of two workers does, for an error about both.
+/// The words for one of two workers, in an error about both.
 inline std::string worker_text(int worker, std::string_view does) { return fmt::format("worker {}: {}", worker, does); }
 
-/// What a message says that a worker does, or has done.
+/// The words of messages for what a worker does, or has done.
 inline constexpr const char* launch_ended = "the launch that this team belongs to has ended";
 inline constexpr const char* in_no_call = "in no call";
 inline constexpr const char* has_ended = "its program ended";

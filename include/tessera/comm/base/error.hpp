@@ -14,7 +14,8 @@
 
 namespace tessera {
 
-/// What the library throws: a refusal at run time, with the code, numbers and sentence that the compiler would print.
+/// The exception that the library throws: a refusal at run time, with the code, numbers and sentence that the compiler
+/// would print.
 ///
 /// It owns its words and says them as a text, since it outlives what was refused, and in another process constants lie
 /// elsewhere.

@@ -11,8 +11,8 @@
 #define TESSERA_FORM "tessera.headers"
 #endif
 
-// A program has one form: files of both define this symbol, each form in a group of its own, of which a linker keeps
-// one, so it refuses files of two forms with "multiple definition".
+// A program has one form, header-only or compiled. Files of both define this symbol, each form in a section group of
+// its own, of which a linker keeps one. So a linker refuses files of two forms with "multiple definition".
 #ifdef __ELF__
 __asm__(".pushsection .tessera.form, \"G\", %progbits, " TESSERA_FORM
         ", comdat\n"

@@ -135,7 +135,7 @@ constexpr T combined(T a, T b, combine with) {
   return added(a, b);
 }
 
-/// What changes nothing when it is combined.
+/// The neutral element of a combine.
 template <class T>
 constexpr T neutral(combine with) {
   using limits = std::numeric_limits<T>;

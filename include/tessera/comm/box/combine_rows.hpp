@@ -49,7 +49,7 @@ const T* piece_of(const std::byte* row, index_t step, index_t first, index_t n, 
   return gathered;
 }
 
-// One term is what it is, but for what any and all make of it; two are rounded once in any case; three and more are
+// One term stays as it is, but `any` and `all` make it 0 or 1. Two are rounded once in any case; three and more are
 // combined in the next wider type.
 template <class T>
 void combine_row(std::span<std::byte* const> terms, const common_rows& rows, T* to, combine with) {

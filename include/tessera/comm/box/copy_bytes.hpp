@@ -15,8 +15,8 @@ namespace tessera::engine {
 /// Of so many bytes and more nobody finds all in a cache when they are read, so they are written past the caches.
 inline constexpr index_t streamed_from = index_t{4} << 20;
 
-/// Copies bytes as `memcpy` does. Large results are written past the caches, whose lines would be fetched first only to
-/// be written over; whoever is told of them behind the call finds them.
+/// Copies bytes as `memcpy` does. Large results bypass the caches (streaming stores), which would fetch each line only
+/// to overwrite it. A fence ends the copy: whoever learns of the result afterwards finds it.
 inline void copy_bytes(std::byte* to, const std::byte* from, std::size_t n) {
 #ifdef __SSE2__
   constexpr std::size_t line = 64;

@@ -15,7 +15,7 @@ struct strided {
 
 /// Boxes of equal extents, each in a tensor of its own, which are copied or combined element by element.
 ///
-/// What follows from how the tensors are strided is found when that changes.
+/// Derived values of the tensors' strides are found again when the strides change.
 class matching_boxes {
  public:
   matching_boxes(const box_vector& extents, std::vector<box_vector> begins)

@@ -67,8 +67,8 @@ struct region {
   }
 };
 
-/// The rows of boxes of equal extents, whatever memory they lie in: dimensions of extent 1 are left out, and rows that
-/// follow each other without gap in all of them are one.
+/// The rows of boxes of equal extents with different strides. Dimensions of extent 1 are left out; rows that are
+/// contiguous in all boxes are merged into one.
 class common_rows {
  public:
   common_rows() = default;

@@ -54,8 +54,8 @@ inline void without(term_cell c, const box_vector& begin, const box_vector& exte
 
 namespace engine {
 
-/// An output of sums, cut where the set of its terms changes: what a box shares with a cell becomes a cell with one
-/// term more.
+/// An output of sums, cut into cells where the set of its terms changes. The part that a box shares with a cell becomes
+/// a cell with one more term.
 inline std::vector<term_cell> cells_of(const std::vector<box_transfer>& receives) {
   std::vector<term_cell> cells;
   for (int i = 0; i < static_cast<int>(receives.size()); ++i) {

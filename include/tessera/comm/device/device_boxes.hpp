@@ -8,8 +8,8 @@ struct CUstream_st;  // CUDA's own name of what a cudaStream_t points to
 
 namespace tessera::engine {
 
-/// What is done with boxes in a device's memory, each in its turn on a stream: the kernels, which this floor does not
-/// have (`torch_boxes` has).
+/// The kernels for boxes in a device's memory, each in its turn on a stream; this floor declares them, `torch_boxes`
+/// has them.
 class device_boxes {
  public:
   virtual ~device_boxes() = default;

@@ -82,8 +82,8 @@ class agreement {
     throw why;
   }
 
-  /// Gives a plan the id that its workers agree on, the first that is free on all, and what their transports offer for
-  /// it; `also` is a number of the first one's that all get.
+  /// Gives a plan an id, the first that is free on all its workers, and what their transports offer for it. All workers
+  /// get `also`, a number of the first of them.
   static std::uint64_t assign_id(transport& of, exchange_plan& plan, std::uint64_t also, const call_context& context) {
     transport& carrier = of.host();
     if (plan.workers.size() == 1) {

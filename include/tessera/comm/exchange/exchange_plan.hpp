@@ -10,7 +10,7 @@
 
 namespace tessera::engine {
 
-/// What arrived at a worker, without what it takes from itself.
+/// The count of what arrived at a worker from others.
 struct received {
   index_t bytes = 0;
   index_t messages = 0;

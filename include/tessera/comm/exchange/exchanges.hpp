@@ -8,8 +8,8 @@ namespace tessera::engine {
 
 /// The exchanges of a team, each bound on its first use.
 ///
-/// Those of one set of workers are at most so many: with another one they forget, together, the one that the first of
-/// them has not used for longest.
+/// A set of workers keeps at most `most` exchanges. With one more, its workers forget together the one that the first
+/// of them has not used for longest.
 class exchanges {
  public:
   explicit exchanges(transport& carrier, std::size_t most = 1024) : carrier_(carrier), most_(most) {}

@@ -22,12 +22,12 @@ class owing {
   ~owing() = default;
 };
 
-/// What this thread's worker owes the others: exchanges of what it started, in that order.
+/// The exchanges that this thread's worker owes the others, in the order in which it started them.
 ///
-/// Nothing goes on behind a worker's back, so a worker begins all that it owes before it waits for anything. Let
-/// started things have the order of their starts, and their exchanges that of their parts: who waits for the arrival of
-/// (i, k) has begun all before it. So the least of what any worker waits for is begun by all, and arrives. Calls of one
-/// exchange are begun in one order everywhere: of two started things the earlier one's first.
+/// Nothing goes on behind a worker's back, so a worker begins all that it owes before it waits for anything. Order
+/// changes by their starts, and a change's exchanges by its parts: a worker that waits for exchange (i, k) has begun
+/// all before it. So the least of what any worker waits for is begun by all, and arrives. Calls of one exchange are
+/// begun in one order everywhere: of two started things the earlier one's first.
 class owed_exchanges {
  public:
   static owed_exchanges& here() {
@@ -54,7 +54,7 @@ class owed_exchanges {
     all_ = before;
   }
 
-  /// Begins all. Whoever is to wait calls it first.
+  /// Begins all. Every wait calls it first.
   void begin_all() {
     if (all_.empty() || waits_) return;
     waits_ = true;

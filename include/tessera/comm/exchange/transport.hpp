@@ -19,14 +19,14 @@ struct tensor_device {
   int index = -1;
 };
 
-/// What a transport can do, as data.
+/// The capabilities of a transport, as data.
 struct transport_traits {
   const char* name;
   bool shares_memory;       ///< receivers read the sender's box themselves: no staging
   tensor_device tensors{};  ///< where the tensors lie that it serves
 };
 
-/// What a launch asks of its workers, the same on all of them.
+/// The settings of a launch, the same on all of its workers.
 struct transport_settings {
   std::chrono::seconds time_limit{600};      ///< how long a worker waits for another one
   tessera::checks checks = checks::sampled;  ///< how often teams compare what workers do and hold
@@ -50,12 +50,12 @@ class transport : public std::enable_shared_from_this<transport> {
   /// Makes ready for calls of a plan that its workers agreed on, all of them now (see `bind_exchange`).
   virtual std::shared_ptr<bound_exchange> bind(exchange_plan plan) = 0;
 
-  /// What this worker's transport tells the others of a plan when they agree on it; they have it in
+  /// The offer of this worker's transport for a plan, when workers agree on it; they have it in
   /// `exchange_plan::offers`.
   virtual std::uint64_t offer(const exchange_plan&) { return 0; }
 
-  /// What carries numbers in the host's memory between the same workers, by which they agree; of a transport for a
-  /// device another one.
+  /// The transport for numbers in host memory between the same workers, by which they agree; a transport for a device
+  /// has another one.
   virtual transport& host() { return *this; }
   /// Waits until the host may read what calls brought: those of tensors on a device end in the order of its stream.
   virtual void synchronise() {}
@@ -93,7 +93,8 @@ class transport : public std::enable_shared_from_this<transport> {
   std::deque<std::function<void()>> exit_hooks;
 
  protected:
-  /// What keeps an exchange's transport alive. Those of agreements keep nothing: the transport itself has them.
+  /// The handle that keeps an exchange's transport alive. Those of agreements keep nothing: the transport itself has
+  /// them.
   std::shared_ptr<const void> keep_alive(const exchange_plan& plan) const {
     return plan.agrees() ? nullptr : shared_from_this();
   }

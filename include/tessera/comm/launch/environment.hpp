@@ -16,14 +16,14 @@ namespace engine {
 /// How the workers of a program were started.
 enum class launcher { none, mpi, torchrun, slurm };
 
-/// What a program says itself of what a launcher's variables would say.
+/// The program's own choices, which override a launcher's variables.
 struct launch_choice {
   int devices = 0;  ///< how many of them this process sees
   std::optional<int> device{};
   std::optional<int> port{};
 };
 
-/// What a launcher says about this process, and where processes meet that have no MPI.
+/// A launcher's facts about this process, and the meeting point of processes without MPI.
 struct launch_environment {
   engine::launcher by = engine::launcher::none;
   int rank = 0;
@@ -37,13 +37,13 @@ struct launch_environment {
 
 }  // namespace engine
 
-/// Reads a launcher's variables through `get(name)`, which gives nullptr for one that is not set: a pure function of
-/// these and of what the program says itself. Without a launcher the program runs alone.
+/// Reads a launcher's variables through `get(name)`, which gives nullptr for an unset one. It is a pure function of
+/// these variables and of the program's own choices. Without a launcher the program runs alone.
 ///
 /// MPI's come first (Open MPI, then PMI), then torchrun's, then those of a SLURM job step. In a batch script SLURM sets
-/// the numbers of the job as well, which are no step's. The local rank is the launcher's, else rank mod devices; the
-/// device is the local rank mod devices unless it is chosen; the address is MASTER_ADDR, else the first host of SLURM's
-/// list; the port is the chosen one, else MASTER_PORT, else 20000 + SLURM's job mod 20000, which differs from job to
+/// the numbers of the job as well, which are no step's. The local rank is the launcher's, else rank mod devices. The
+/// device is the chosen one, else local rank mod devices. The address is MASTER_ADDR, else the first host of SLURM's
+/// list. The port is the chosen one, else MASTER_PORT, else 20000 + (SLURM's job mod 20000), which differs from job to
 /// job, else unknown. A variable that is no number, or a rank outside of the world, is refused.
 template <class Get>
 engine::launch_environment read_environment(Get&& get, const engine::launch_choice& chosen = {}) {

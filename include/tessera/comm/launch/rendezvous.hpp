@@ -9,8 +9,8 @@
 
 namespace tessera::engine {
 
-/// Where processes meet that nothing connects yet: each hands in a text, and gets the texts of all, by rank, or an
-/// error within the time limit.
+/// A meeting point for processes without connections: each hands in a text, and gets all texts by rank, or an error
+/// within the time limit.
 using rendezvous = std::function<std::vector<std::string>(const launch_environment& started, const std::string& mine,
                                                           std::chrono::seconds limit)>;
 

@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// What carries boxes between the workers of a launch: the memory of their process, MPI, or sockets of their own.
+/// The carrier of boxes between the workers of a launch: the memory of their process, MPI, or sockets.
 enum class transport_choice : unsigned char { automatic, in_process, mpi, tcp };
 
 /// The choices by their names, as command lines give them.
@@ -21,13 +21,13 @@ inline constexpr std::array<std::pair<std::string_view, transport_choice>, 4> tr
 
 namespace engine {
 
-/// What a program has to connect processes with.
+/// A program's means to connect processes.
 struct connections {
   bool mpi = false;         ///< it was built with it
   bool rendezvous = false;  ///< somewhere to meet without it
 };
 
-/// What connects workers that were started so, where the program asks for one: a pure function of these, and none is
+/// The transport of workers that were started so, for a program's choice. A pure function of these; the result is never
 /// automatic. Refused where it is nothing.
 inline transport_choice transport_of(const launch_environment& started, transport_choice asked,
                                      const connections& has) {

@@ -8,7 +8,7 @@
 
 namespace tessera::engine {
 
-/// What a block cache holds, in bytes, and how often it had what was asked for.
+/// The bytes that a block cache holds, and how often it had what was asked for.
 struct memory_use {
   std::size_t in_use = 0;  ///< blocks that somebody has
   std::size_t peak = 0;    ///< the most that were in use
@@ -23,9 +23,9 @@ struct memory_use {
 ///
 /// Any thread takes blocks and gives back those of another. Chunks of pages stand on shelves, of which each thread has
 /// one (more than 16 threads share them). Blocks of up to 32 KiB are cut from chunks, a larger one has a chunk of its
-/// own. A block goes back to the shelf that it came from, so each thread has its own memory again. What lies free is at
-/// most as much as was in use at the peak, and 64 MiB: beyond that a thread takes an idle chunk of another one, and
-/// then the chunks go that were idle longest.
+/// own. A block goes back to the shelf that it came from, so each thread has its own memory again. Free memory is at
+/// most the peak that was in use, and 64 MiB. Beyond that a thread takes an idle chunk of another one; then the chunks
+/// that were idle longest are freed.
 class block_cache {
  public:
   explicit block_cache(page_source& source) : source_(source) {}

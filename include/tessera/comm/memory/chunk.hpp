@@ -24,7 +24,7 @@ namespace detail {
 struct chunk;
 struct shelf;
 
-/// What stands before each block.
+/// The header before each block.
 struct alignas(64) block_header {
   chunk* in = nullptr;
   block_header* next = nullptr;  // of the free ones
@@ -93,7 +93,7 @@ struct chunk_list {
   }
 };
 
-/// What a thread took and gave back: chunks of small blocks that have room, and chunks that are idle, by size.
+/// A thread's shelf: chunks of small blocks that have room, and idle chunks by size.
 ///
 /// A core finds in its caches what its own thread wrote last, and writes slowly into what lies in those of another
 /// core. So a chunk that is idle waits for the thread that had it.

@@ -9,10 +9,10 @@
 
 namespace tessera::engine {
 
-/// Lines of cache out of pages that are used for nothing else and never go back, in runs: what was one run is handed
-/// out as that run again.
+/// Hands out runs of cache lines from pages that serve nothing else and are never freed. A run that was given back is
+/// handed out again as the same run.
 ///
-/// So whoever looks at a run that was given back finds there what is like it. One thread asks.
+/// So a late reader of a run that was given back finds memory of the same kind. One thread asks.
 class line_allocator {
  public:
   static constexpr std::size_t line_bytes = 64;

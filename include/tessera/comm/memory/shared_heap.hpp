@@ -18,8 +18,8 @@
 
 namespace tessera::engine {
 
-/// Memory of a process that the others of its node read: one mapping of a file without a name, whose pages are there
-/// when they are touched.
+/// Memory of a process that the other processes of its node read: one mapping of an unnamed file, whose pages are
+/// allocated when touched.
 ///
 /// Nothing is left of it when its process ends, however that ends, and no size of /dev/shm bounds it. Its pages are not
 /// those of a process that is forked: both would write to one tensor.

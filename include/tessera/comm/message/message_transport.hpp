@@ -7,8 +7,8 @@
 
 namespace tessera::engine {
 
-/// A transport between workers that share no memory: beside boxes they tell one another whom they wait for, how they
-/// end and what stops them all.
+/// A transport between workers that share no memory. Beside boxes, workers send whom they wait for, how they end, and
+/// what stops them all.
 class message_transport : public transport {
  public:
   int rank() const final { return rank_; }

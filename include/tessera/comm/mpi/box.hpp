@@ -8,8 +8,8 @@
 
 namespace tessera::engine {
 
-/// A box as MPI carries it: bytes in a row, or a type of what lies apart, which MPI packs piece by piece while others
-/// travel.
+/// A box as MPI carries it: contiguous bytes, or a derived datatype, which MPI packs piece by piece while earlier
+/// pieces travel.
 class mpi_box {
  public:
   index_t offset = 0;  ///< where it begins in its tensor, in bytes

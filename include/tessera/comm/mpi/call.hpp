@@ -8,9 +8,9 @@
 
 namespace tessera::engine {
 
-/// A call among processes and its messages to workers that are not near: a box travels from where it lies to where it
-/// belongs, but terms of a Fold, which are kept until all are there, and small boxes, which are copied sooner than
-/// described, and whose requests serve wherever the tensors lie.
+/// A call among processes, and its messages to workers of other nodes. A box travels from its place in one tensor to
+/// its place in the other. Terms of a Fold are kept until all have come. Small boxes are copied, which is quicker than
+/// to describe them; their requests serve any tensor.
 struct mpi_call final : exchange_call {
   /// A message: one end of it.
   struct letter {

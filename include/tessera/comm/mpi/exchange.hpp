@@ -93,8 +93,8 @@ class mpi_exchange final : public host_exchange {
     }
   }
 
-  // Takes rounds that have come and begins others. Boxes of one sender come in the order in which they are received, so
-  // a call begins to receive when all before it have begun the last.
+  // Takes rounds that have come and begins others. Boxes of one sender come in the order of its receives. So a call
+  // begins to receive once all earlier calls have begun their last round.
   bool go_on() {
     bool first = true;
     const auto goes = [&](mpi_call* c) {

@@ -6,7 +6,8 @@ namespace tessera {
 
 namespace engine {
 
-/// Who has to begin the call: whose box has not come. Messages of one worker come in the order of its calls.
+/// The workers that have to begin the call: those whose box has not come. Messages of one worker come in the order of
+/// its calls.
 inline detail::dependencies mpi_exchange::missing(const mpi_call& c) const {
   dependencies all;
   if (peers_) peers_->each_missing(c, [&](int worker) { add(all, worker); });
@@ -25,7 +26,7 @@ inline detail::dependencies mpi_exchange::needed(const mpi_call& c) const {
   return all;
 }
 
-/// Whose terms this worker lacks of a call that it began: a Fold is taken when all are there, a box of a Move at once.
+/// The workers whose terms a begun call still lacks. A Fold is taken when all terms are there, a box of a Move at once.
 inline detail::dependencies mpi_exchange::missing(std::uint64_t sequence) const {
   const auto call =
       std::find_if(open_.begin(), open_.end(), [&](const mpi_call* c) { return c->sequence == sequence; });

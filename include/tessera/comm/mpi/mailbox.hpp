@@ -10,8 +10,8 @@ namespace tessera::detail {
 /// Messages of one plain type between the processes of a communicator: sending waits for nobody, and reading takes what
 /// is there.
 ///
-/// What an earlier mailbox left unread on the way is not taken for its own: each has a number, which is the messages'
-/// tag.
+/// Unread messages of an earlier mailbox are never taken for this one's: each mailbox has a number, which is the
+/// messages' tag.
 template <class Message>
 class mpi_mailbox {
  public:

@@ -38,8 +38,8 @@ inline exchange_plan in_pieces(exchange_plan plan, index_t smallest) {
   return plan;
 }
 
-/// How many rounds a Fold has. Where all terms are cut alike, cell i of n adds the receives i, n + i, 2n + i, ..., and
-/// each is a round; else there is one.
+/// How many rounds a Fold has. Where all terms are cut alike, each cell is a round: cell i of n adds the receives i, n
+/// + i, 2n + i, ... Else there is one round.
 inline std::size_t rounds_of(const exchange_plan& plan) {
   const std::size_t n = plan.cells.size();
   for (std::size_t c = 0; c < n; ++c) {

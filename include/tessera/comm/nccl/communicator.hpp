@@ -12,7 +12,7 @@
 
 namespace tessera::engine {
 
-/// What is asked of NCCL while it lives goes to the device together.
+/// Requests to NCCL during its life go to the device together.
 class nccl_group {
  public:
   nccl_group() { detail::throw_if_failed(ncclGroupStart(), "beginning a group"); }

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace detail {
 
-/// What CUDA or NCCL cannot do is told in its words.
+/// Failures of CUDA or NCCL are reported in their own words.
 inline void throw_if_failed(cudaError_t status, const char* action) {
   if (status != cudaSuccess)
     throw error(refusal{code::device_failed, status}, fmt::format("{}: {}", action, cudaGetErrorString(status)));
@@ -68,7 +68,7 @@ class device_event {
 
   /// It is behind all that the stream has to do now.
   void record(cudaStream_t on) { detail::throw_if_failed(cudaEventRecord(handle_, on), "recording an event"); }
-  /// What the stream gets to do from now on comes behind it.
+  /// Later work of the stream comes behind it.
   void delay(cudaStream_t other) const {
     detail::throw_if_failed(cudaStreamWaitEvent(other, handle_, 0), "waiting for an event");
   }

@@ -1,41 +1,15 @@
 #pragma once
 
+#include <tessera/comm/nccl/call.hpp>
 #include <tessera/comm/nccl/transfer_method.hpp>
-#include <tessera/comm/nccl/transport.hpp>
 
 #include <algorithm>
-#include <optional>
 
 namespace tessera::engine {
 
-/// A call between devices: on the host until all have begun it, then on a stream.
-struct nccl_call final : exchange_call, ordered_call {
-  /// A box on its way: from or to its place in the tensor, or, packed, memory beside it.
-  struct letter {
-    index_t lies = 0;     // in the tensor, in bytes
-    index_t packed = -1;  // beside it
-    std::size_t bytes = 0;
-  };
-
-  nccl_exchange* of = nullptr;
-  std::uint64_t mine = 0;               // what this worker tells the others,
-  std::vector<std::uint64_t> begun_by;  // and all tell it
-  std::optional<in_flight> telling;
-  device_event ready;  // the tensors, for the exchange,
-  device_event done;   // and for who reads them
-  bool launched = false;
-  cudaStream_t current = nullptr;  // on which it was begun
-  std::vector<letter> receives;    // as the plan has them
-  std::vector<letter> sends;
-  index_t bytes_beside = 0;
-
-  bool is_described = false;
-  box_vector strides_in;
-  box_vector strides_out;
-};
-
-/// An exchange between devices. Boxes without gaps travel from where they lie to where they belong; others, and the
-/// terms of a Fold, which are combined in the order of coordinates when all are there, are packed beside.
+/// An exchange between devices. Contiguous boxes travel from their place in one tensor to their place in the other;
+/// others are packed in a buffer. So are the terms of a Fold, which are combined in the order of coordinates when all
+/// are there.
 class nccl_exchange final : public bound_exchange {
  public:
   nccl_exchange(nccl_transport& carrier, exchange_plan bound, std::uint64_t how,

@@ -14,8 +14,8 @@ struct ordered_call {
   std::uint64_t last = 0;
 };
 
-/// In which order a worker hands the calls of a communicator to its device: NCCL tells them apart by nothing else, so
-/// it is one on all workers.
+/// The order in which a worker hands the calls of a communicator to its device. NCCL matches calls by this order alone,
+/// so it is the same on all workers.
 ///
 /// Calls are ordered by (last, id), which all their workers know alike. Where all begin them in one order that is this
 /// order, and a call may go as soon as all have begun it. (The agreement on a largest number is Skeen's; Birman and

@@ -23,7 +23,7 @@ struct nccl_numbers {
   index_t of_each;  ///< complex numbers are two
 };
 
-/// What NCCL calls an element, if it knows it.
+/// NCCL's name of an element, if it has one.
 inline std::optional<nccl_numbers> nccl_numbers_of(element e) {
   switch (e) {
     case element::float64: return nccl_numbers{ncclFloat64, 1};
@@ -42,7 +42,7 @@ inline std::optional<nccl_numbers> nccl_numbers_of(element e) {
   }
 }
 
-/// What NCCL calls a combine of an element, if it does it: complex numbers are added alone.
+/// NCCL's name of a combine of an element, if it has one: of complex numbers it has the sum alone.
 inline std::optional<ncclRedOp_t> nccl_operation_of(combine with, element e) {
   if (with == combine::sum) return ncclSum;
   if (is_complex(e)) return std::nullopt;

@@ -37,9 +37,9 @@ namespace engine {
 /// host's.
 ///
 /// A call begins there: who has begun it tells the others how many calls before. When all have, they hand it to their
-/// devices, in one order
-/// (`launch_order`). So no device ever waits for a worker that has not begun, and who waits for ever is found by the
-/// host's transport. What a call brings is ready in the order of the stream on which its worker ends it.
+/// devices, in one order (`launch_order`). So no device ever waits for a worker that has not begun, and who waits for
+/// ever is found by the host's transport. The results of a call are ready in the order of the stream on which its
+/// worker ends it.
 class nccl_transport final : public device_transport {
  public:
   nccl_transport(std::shared_ptr<transport> host, std::shared_ptr<device_boxes> boxes, nccl_options options)

@@ -39,7 +39,7 @@ class node_map {
   ~node_map() { forget(); }
 
   int on_machine() const { return on_machine_; }
-  /// What kept the processes of this one's node from sharing, where one of them wanted to; the first of them knows.
+  /// The reason why processes of this node do not share memory though one wanted to; the first of them knows it.
   const std::string& why() const { return why_; }
 
   /// Whether two workers read one another's heaps.

@@ -16,9 +16,8 @@ namespace tessera::detail {
 /// The workers of an exchange that run on this one's node: each shows where its tensor lies, and its readers take their
 /// boxes from there.
 ///
-/// Boxes of one worker are taken in the order of its calls. A reader that finds, when it has read, that a copy is shown
-/// now, reads once more: so a tensor is copied only for a reader that does not come, and nobody tells before he reads
-/// that he does.
+/// Boxes of one worker are taken in the order of its calls. Reads are optimistic: a reader that finds a copy shown
+/// after it has read reads that copy. So a tensor is copied only for a late reader, and no reader announces itself.
 class node_peers {
  public:
   node_peers(const node_map& node, const exchange_plan& plan, int rank)
@@ -62,7 +61,7 @@ class node_peers {
     unsigned asked = 0;
   };
 
-  /// What lies in no heap is copied into one.
+  /// A tensor outside every heap is copied into one.
   void show(shown& s, const exchange_call& c) {
     if (readers_.empty()) return;
     s = {&slot_->fresh([this](const shared_slot::entry& p) { return is_free(p); })};
@@ -70,8 +69,8 @@ class node_peers {
     if (heap_.holds(c.in.data)) slot_->show(*s.entry, c.sequence, c.in);
     else show_copy(*s.entry, c);
   }
-  /// Whether the tensor of a call may be changed: all have read it, or find a copy of it, which is made when this was
-  /// asked `looks` times.
+  /// Whether the tensor of a call may be changed: all have read it, or its copy is shown. The copy is made once this
+  /// was asked `looks` times.
   bool let_end(shown& s, const exchange_call& c, unsigned looks) {
     if (readers_.empty() || is_read(c.sequence)) return true;
     if (copy_.ahead() == 0 || (c.sequence >= copy_.ahead() && !is_read(c.sequence - copy_.ahead()))) return false;
@@ -148,7 +147,7 @@ class node_peers {
     for (source& s : sources_) took(s);
   }
 
-  /// Who has not begun a call.
+  /// The workers that have not begun a call.
   template <class Each>
   void each_missing(const exchange_call& c, Each&& each) const {
     for (const source& s : sources_)
@@ -165,7 +164,7 @@ class node_peers {
     return std::all_of(slot_->entries().begin(), slot_->entries().end(),
                        [this](const shared_slot::entry& p) { return is_free(p); });
   }
-  /// What is shown stays as long as the process.
+  /// A shown tensor stays as long as the process.
   void stay() { static_cast<void>(slot_.release()); }
 
  private:

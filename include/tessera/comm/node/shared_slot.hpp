@@ -17,7 +17,7 @@ struct heap_location {
   index_t strides[max_dimensions]{};
 };
 
-/// A call as a worker shows it. What readers look at of a tensor of four dimensions is one line of cache.
+/// A call as a worker shows it. Readers of a tensor of four dimensions look at one cache line.
 struct alignas(64) shown_tensor {
   std::atomic<std::uint64_t> slot{0};  ///< the number of the slot that it stands on
   /// twice the call's number and two: the tensor may be read; one more: its copy instead
@@ -34,11 +34,10 @@ struct alignas(64) taken_calls {
   std::atomic<std::uint64_t> from[size]{};
 };
 
-/// What a worker shows of its calls of an exchange, and how many it took of those of others: it alone writes here, and
-/// they read.
+/// The state that a worker shows of its calls of an exchange, and how many calls of the others it took. The worker
+/// alone writes it; the others read.
 ///
-/// Its number says where it lies and which of those that ever lay there it is, so that who looks at one that is gone
-/// finds another.
+/// The slot's number gives its place and its generation there: a reader of a slot that is gone finds another number.
 class shared_slot {
  public:
   struct entry {
@@ -174,7 +173,7 @@ class peer_slot {
     }
     return nullptr;
   }
-  /// What is shown as `begun` says: the tensor, or its copy.
+  /// The shown memory, as `begun` says: the tensor, or its copy.
   strided where(const shown_tensor& shown, std::uint64_t begun) const {
     const heap_location& at = begun % 2 == 0 ? shown.tensor : shown.copy;
     return {heap_ + at.offset, at.strides};

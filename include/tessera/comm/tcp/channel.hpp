@@ -17,7 +17,7 @@ class tcp_exchange;
 
 namespace detail {
 
-/// What a worker knows of an exchange: others may begin calls before it is bound here, and when it is gone.
+/// A worker's side of an exchange: others may begin calls before it is bound here, and when it is gone.
 struct tcp_channel {
   /// A box that came before its call began.
   struct early_box {

@@ -9,7 +9,7 @@
 
 namespace tessera::detail {
 
-/// What stands before every message: what it is, and how much follows.
+/// The header of every message: its kind, and how many bytes follow.
 struct tcp_frame {
   enum kinds : std::uint32_t {
     begun,    ///< nothing follows: the sender began a call,
@@ -65,7 +65,7 @@ class tcp_connection {
         p.unsent = nullptr;
       }
   }
-  /// What comes for a call goes elsewhere, as that is given up.
+  /// Bytes that come for a given-up call go elsewhere.
   void let_go(const exchange_call& call) {
     if (for_ != &call) return;
     beside_.resize(now_.bytes);
@@ -145,7 +145,7 @@ class tcp_connection {
  private:
   static constexpr std::size_t buffered = std::size_t{1} << 16;
 
-  /// What leaves next: memory of its own, or a tensor's.
+  /// The bytes that leave next: memory of its own, or a tensor's.
   struct piece {
     std::vector<std::byte> own;
     const std::byte* data = nullptr;

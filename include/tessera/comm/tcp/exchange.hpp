@@ -225,7 +225,7 @@ class tcp_exchange final : public host_exchange {
     return all;
   }
 
-  /// What comes for it is read to nowhere, and what of it is on its way is copied.
+  /// Bytes that come for it are dropped, and those of it that are on their way are copied.
   void withdraw(std::unique_ptr<exchange_call> call) noexcept override {
     carrier_.stopped_ = true;
     carrier_.fail_with(error(refusal{code::call_given_up, carrier_.rank()}));

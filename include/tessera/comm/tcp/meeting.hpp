@@ -14,11 +14,11 @@
 
 namespace tessera::detail {
 
-/// How the workers of a launch come to have a connection between every two: each listens, tells the others where by the
-/// rendezvous, calls those of lower rank and is called by the others.
+/// Connects every two workers of a launch. Each listens, publishes its address by the rendezvous, calls the workers of
+/// lower rank and is called by the others.
 ///
-/// Whoever calls shows the word that the called one made up for this launch, and is shown its own, so a stranger at the
-/// port is sent away, and one that says nothing holds up nobody.
+/// Caller and called show each other a secret that the called worker made for this launch. So a stranger at the port is
+/// sent away, and one that says nothing delays nobody.
 class tcp_meeting {
  public:
   tcp_meeting(const launch_environment& started, const rendezvous& meet, std::chrono::seconds limit)
@@ -44,7 +44,7 @@ class tcp_meeting {
  private:
   using clock = std::chrono::steady_clock;
 
-  /// What either side of a connection says first.
+  /// The first message of either side of a connection.
   struct greeting {
     std::uint64_t begins = 0x31617265'73736574;  // "tessera1"
     std::uint64_t word = 0;                      // the reader's

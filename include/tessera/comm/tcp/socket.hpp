@@ -40,7 +40,7 @@ class tcp_socket {
 
   int get() const { return descriptor_; }
 
-  /// What is written goes at once, however little it is.
+  /// Written bytes go at once, however few.
   void hurry() const {
     const int on = 1;
     ::setsockopt(descriptor_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

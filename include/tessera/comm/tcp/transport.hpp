@@ -17,9 +17,9 @@ class tcp_exchange;
 
 /// One worker a process, with a connection to every other one: for processes that have no MPI.
 ///
-/// A worker that begins a call tells all whose boxes it takes or that take its: a small box goes at once, up to three
-/// calls ahead of its reader, and a large one when the reader has begun the call, so that it is read straight to where
-/// it belongs.
+/// A worker that begins a call tells all workers whose boxes it takes or that take its boxes. A small box goes at once,
+/// up to three calls ahead of its reader. A large one goes when the reader has begun the call, and is read straight to
+/// its place.
 class tcp_transport final : public message_transport {
  public:
   tcp_transport(const launch_environment& started, const rendezvous& meet, std::chrono::seconds limit)

@@ -36,8 +36,8 @@ inline std::vector<int> usable_cores() {
 /// Binds this thread, and those that it starts, to its worker's part of the cores: of n cores and p workers worker r
 /// has ⌊rn/p⌋ … ⌊(r+1)n/p⌋ − 1. Workers that are more than cores go where they like.
 ///
-/// The system may put two threads that wake one another on one core and leave another one idle, where each call between
-/// them then takes two switches of context; MPI launchers bind their processes for the same reason.
+/// Else the system may put two threads that wake each other on one core and leave another core idle. Each call between
+/// them then takes two context switches. MPI launchers bind their processes for the same reason.
 inline void bind_to_part(const std::vector<int>& cores, int worker, int workers) {
   const auto count = static_cast<int>(cores.size());
   if (workers < 2 || workers > count) return;

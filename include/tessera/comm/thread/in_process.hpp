@@ -70,8 +70,8 @@ class in_process final : public transport {
   std::list<sent_ahead> sent_ahead_;
 };
 
-/// An exchange among threads: each shows where its tensor lies, or a copy of it if it is small, and readers take what
-/// they need of it.
+/// An exchange among threads. Each shows where its tensor lies, or a copy of a small one, and readers take what they
+/// need of it.
 class in_process_exchange final : public host_exchange {
  public:
   in_process_exchange(in_process& carrier, exchange_plan bound, std::shared_ptr<const void> keeper)

@@ -19,8 +19,8 @@ struct alignas(64) taken_line {
 
 /// What a worker shows of one call to its readers, and what its own reading of the call came to.
 ///
-/// Only the worker itself writes here, so nobody waits for a lock, and a line of cache goes once each way: what others
-/// never read has lines of its own.
+/// Only the worker itself writes here, so nobody waits for a lock and a cache line travels once each way. Fields that
+/// others never read lie on separate lines.
 struct alignas(64) shown_call {
   std::atomic<std::uint64_t> begun{0};  ///< the call's number and one: what follows may be read
   std::vector<taken_line> lines;        ///< what was taken from each worker, by index: likewise

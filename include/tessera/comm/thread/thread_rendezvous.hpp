@@ -2,7 +2,7 @@
 
 #include <tessera/comm/exchange/exchange_plan.hpp>
 #include <tessera/comm/exchange/transport.hpp>
-#include <tessera/comm/thread/shared_exchange.hpp>
+#include <tessera/comm/thread/waited_call.hpp>
 
 #include <atomic>
 #include <map>
@@ -12,25 +12,12 @@
 
 namespace tessera {
 
-namespace detail {
-
-/// A call that a worker waits in.
-struct waited_call {
-  const shared_exchange* among = nullptr;
-  std::size_t index = 0;  ///< of the worker
-  std::uint64_t number = 0;
-  std::uint64_t ahead = 0;  ///< its readers need only have taken the call so many before
-  std::string does;
-};
-
-}  // namespace detail
-
 namespace engine {
 
 /// Where the workers of one process meet: each is a thread, and a receiver copies straight from the sender's box.
 ///
-/// Calls need no lock. One is taken for what happens once: to find an exchange, and to find out, when workers have
-/// waited for a while, that they disagree, ended early or wait in a ring, which is one error on all of them.
+/// Calls need no lock. A lock is taken only to find an exchange, and to judge workers that have waited for a while.
+/// They disagree, ended early or wait in a ring: this is one error on all of them.
 class thread_rendezvous {
  public:
   explicit thread_rendezvous(int size)
@@ -176,31 +163,9 @@ class thread_rendezvous {
     at(me).stopped = true;
   }
 
-  // Calls need(peer) for every worker that must do something before the call that w waits in can end. A call that can
-  // go on though its worker has not seen it yet needs nobody.
-  template <class Need>
-  void each_need(int w, Need&& dependency) {
-    const detail::waited_call& call = at(w).waits_in;
-    const auto& members = call.among->members;
-    const auto each_late_source = [&](const detail::exchange_member& m, std::uint64_t number) {
-      for (const int s : m.sources)
-        if (const auto& source = members[static_cast<std::size_t>(s)]; !source.calls.begun(number))
-          dependency(source.rank);
-    };
-    const detail::exchange_member& mine = members[call.index];
-    each_late_source(mine, call.number);
-    if (call.number < call.ahead) return;
-    const std::uint64_t given = call.number - call.ahead;
-    for (const int r : mine.readers) {
-      const auto& reader = members[static_cast<std::size_t>(r)];
-      if (reader.calls.taken(given, call.index)) continue;
-      if (!reader.calls.begun(given)) dependency(reader.rank);
-      else if (reader.fold) each_late_source(reader, given);  // it adds all terms at once
-    }
-  }
   int first_needed(int w) {
     int first = -1;
-    if (waits(w)) each_need(w, [&](int peer) { first = first < 0 ? peer : first; });
+    if (waits(w)) at(w).waits_in.each_need([&](int peer) { first = first < 0 ? peer : first; });
     return first < 0 ? w : first;
   }
 
@@ -217,8 +182,7 @@ class thread_rendezvous {
     return w;
   }
 
-  // Whether a worker waits in a call that sends a box to w, which waits for another box of it and has not begun that
-  // call.
+  // Whether `peer` waits in a call that sends a box to w, while w has not begun it and waits for another box of `peer`.
   bool offers_something_else(int peer, int w) {
     if (!waits(peer) || !waits(w)) return false;
     const detail::waited_call& theirs = at(peer).waits_in;
@@ -241,14 +205,14 @@ class thread_rendezvous {
   std::string words_of(int w, int other) { return words_of(w) + "; " + words_of(other); }
 
   // The workers that can never go on: each needs one that ended or can never go on. They are the largest such set,
-  // found by striking out of all that wait those who need none of it. What a call needs is only ever fulfilled, so what
-  // is unfulfilled when it is looked at was so before; and who is in the set does nothing that would fulfil it.
+  // found by striking out of all that wait those who need none of it. Needs of a call are only ever fulfilled, so one
+  // that is open when looked at was open before. No worker of the set does anything that would fulfil one.
   void look_for_deadlock(int newest) {
     if (failure_) return;
     std::vector<bool> stuck(static_cast<std::size_t>(size_));
     const auto needs_one = [&](int w) {
       bool one = false;
-      each_need(w, [&](int peer) { one = one || stuck[static_cast<std::size_t>(peer)]; });
+      at(w).waits_in.each_need([&](int peer) { one = one || stuck[static_cast<std::size_t>(peer)]; });
       return one;
     };
     for (int w = 0; w < size_; ++w) stuck[static_cast<std::size_t>(w)] = at(w).ended || waits(w);
@@ -268,7 +232,7 @@ class thread_rendezvous {
     const auto each_stuck = [&](auto&& visit) {
       for (int w = 0; w < size_; ++w)
         if (stuck[static_cast<std::size_t>(w)] && !at(w).ended)
-          each_need(w, [&](int peer) {
+          at(w).waits_in.each_need([&](int peer) {
             if (stuck[static_cast<std::size_t>(peer)]) visit(w, peer);
           });
     };

@@ -19,8 +19,8 @@ class worker_threads {
 
   /// Runs work(rank) in a thread for each worker; false if the system has not as many threads.
   ///
-  /// When the first worker has ended and nothing more comes of the others for as long as the time limit, the process
-  /// ends: nothing else stops a thread. After an error that is about a worker which is stuck it ends at once.
+  /// The process ends when one worker has ended and the others make no progress for the time limit: nothing else stops
+  /// a thread. After an error that is about a worker which is stuck it ends at once.
   template <class Work>
   bool run(Work&& work) {
     std::vector<std::thread> threads;
@@ -52,11 +52,11 @@ class worker_threads {
   int made() const { return made_; }
 
  private:
-  enum class state { deadlock_detector, begun, called_off };
+  enum class state { waiting, begun, called_off };
 
   bool may_begin() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return state_ != state::deadlock_detector; });
+    changed_.wait(lock, [&] { return state_ != state::waiting; });
     return state_ == state::begun;
   }
   int count() const { return static_cast<int>(std::count(running_.begin(), running_.end(), true)); }
@@ -96,7 +96,7 @@ class worker_threads {
   std::shared_ptr<thread_rendezvous> meeting_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  state state_ = state::deadlock_detector;
+  state state_ = state::waiting;
   std::vector<bool> running_;
   int made_ = -1;
 };

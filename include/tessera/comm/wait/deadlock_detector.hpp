@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/comm/exchange/bound_exchange.hpp>
+#include <tessera/comm/wait/begun_calls.hpp>
 #include <tessera/comm/wait/dependencies.hpp>
 #include <tessera/comm/wait/wait_message.hpp>
 
@@ -9,20 +10,19 @@
 #include <map>
 #include <optional>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 namespace tessera::detail {
 
 /// How workers that share no memory find out that they wait for ever: by edge chasing (Chandy, Misra and Haas 1983).
 ///
-/// A worker that has waited for a while asks those that it needs to begin its call. One that began it says only whom it
-/// waits for, as it may not have taken its box yet, and sends nothing on: its own box is on its way. But if it has to
-/// take the call as well, which it can as soon as it has all terms, it sends the question on for who asks, to those
-/// whose terms are missing. One that computes reads the question when it waits itself, so it may compute as long as it
-/// likes. One that waits sends the question on to those that it needs in its turn. A question that comes back to who
-/// asked it went round workers of which each waits for the next, and no other could have moved them meanwhile: all
-/// stop. The last that began to wait in a ring finds all the others waiting, so one question a wait is enough.
+/// A worker that has waited for a while asks those that it needs to begin its call. A worker that began the call only
+/// answers whom it waits for, and sends nothing on: its own box is on its way. If it must also take the call, once it
+/// has all terms, it sends the question on to the workers whose terms are missing. A worker that computes reads the
+/// question when it waits itself, so it may compute as long as it likes. A worker that waits sends the question on to
+/// those that it needs in turn. A question that comes back to its asker went round a ring of workers that wait for each
+/// other. No other worker could have moved them meanwhile, so all stop. The last that began to wait in a ring finds all
+/// the others waiting, so one question a wait is enough.
 class deadlock_detector {
  public:
   using post = std::function<void(int to, const wait_message&)>;
@@ -40,23 +40,10 @@ class deadlock_detector {
         heard_(left_.size(), 0),
         silent_(left_) {}
 
-  /// How many calls of an exchange the worker began.
-  std::uint64_t& begun(std::uint64_t exchange) { return begun_[exchange]; }
-  /// An exchange that workers agreed on is bound: their calls of those that this one let go before have ended, or were
-  /// begun by all.
-  void bind(const exchange_plan& plan) {
-    bound_ = std::max(bound_, plan.id);
-    std::erase_if(let_go_, [&](const let_go_exchange& e) {
-      const bool of_these = std::includes(plan.workers.begin(), plan.workers.end(), e.workers.begin(), e.workers.end());
-      if (of_these) begun_.erase(e.id);
-      return of_these;
-    });
-  }
-  /// This worker begins no more calls of an exchange; others may still wait in one.
-  void let_go(const exchange_plan& plan) {
-    if (plan.agreed()) let_go_.push_back({plan.id, plan.workers});
-    else begun_.erase(plan.id);
-  }
+  /// Of exchanges: how many of its calls the worker began; it is bound; the worker lets it go (`begun_calls`).
+  std::uint64_t& begun(std::uint64_t exchange) { return begun_.of(exchange); }
+  void bind(const exchange_plan& plan) { begun_.bind(plan); }
+  void let_go(const exchange_plan& plan) { begun_.let_go(plan); }
 
   /// From now on the worker waits in a call; then again it does not.
   void enter(std::uint64_t exchange, const exchange_call& call) {
@@ -69,7 +56,7 @@ class deadlock_detector {
     call_ = nullptr;
     asked_ = 0;
   }
-  /// What the worker does, for whoever is told.
+  /// The worker's present work, in words for others.
   std::string doing() const { return call_ != nullptr ? text_of(call_->does) : ended_ ? has_ended : in_no_call; }
 
   /// Asks those that the call needs, which is what finds a ring, and who is stuck.
@@ -145,8 +132,8 @@ class deadlock_detector {
   }
   [[noreturn]] void fail(const refusal& why, const std::string& where) { fail(error(why, where)); }
 
-  /// Nothing more can come of a worker: its process died, unless both programs ended or it stops with an error that is
-  /// on its way from another.
+  /// Nothing more can come of a worker: its process died. This is no error if both programs ended, or if it stops with
+  /// another's error that is on its way.
   void lose(int worker) {
     const bool excused = silent_[at(worker)] || (ended_ && left_[at(worker)]);
     silent_[at(worker)] = true;
@@ -190,11 +177,6 @@ class deadlock_detector {
   }
 
  private:
-  struct let_go_exchange {
-    std::uint64_t id;
-    std::vector<int> workers;
-  };
-
   static std::size_t at(int worker) { return static_cast<std::size_t>(worker); }
 
   wait_message message(wait_message::kinds kind) const {
@@ -222,10 +204,6 @@ class deadlock_detector {
       send_(n.peer, m);
     }
   }
-  bool begins(const wait_message& q) const {
-    const auto found = begun_.find(q.exchange);
-    return found == begun_.end() ? q.exchange <= bound_ : found->second > q.sequence;
-  }
 
   // Tells who asked first whom this worker waits for, if it does.
   void answer(const wait_message& q, const dependencies& open) {
@@ -238,7 +216,7 @@ class deadlock_detector {
 
   void hear_question(const wait_message& q) {
     const auto waits_for = [this] { return call_ == nullptr ? dependencies() : needs_(); };
-    if (begins(q)) {
+    if (begun_.begins(q.exchange, q.sequence)) {
       const dependencies lacks = q.reads ? missing_(q.exchange, q.sequence) : dependencies();
       wait_message on = q;
       on.reads = false;
@@ -282,11 +260,9 @@ class deadlock_detector {
   post send_;
   now_needed needs_;
   terms missing_;
-  std::unordered_map<std::uint64_t, std::uint64_t> begun_;  // calls of each exchange
-  std::vector<let_go_exchange> let_go_;                     // whose calls are still counted
-  std::uint64_t bound_ = 0;                                 // the largest id of an exchange: its workers' ids grow
-  std::uint64_t exchange_ = 0;                              // that it waits in,
-  const exchange_call* call_ = nullptr;                     // and which call of it
+  begun_calls begun_;
+  std::uint64_t exchange_ = 0;           // that it waits in,
+  const exchange_call* call_ = nullptr;  // and which call of it
   std::uint64_t questions_ = 0;
   std::uint64_t asked_ = 0;                         // the question of this wait
   std::map<int, int> waits_for_;                    // what was answered to it

@@ -15,7 +15,7 @@ struct dependency {
   std::uint64_t behind = 0;
 };
 
-/// Whom a call needs, each worker once, as it was needed first.
+/// The workers that a call needs, each once, in the order of first need.
 class dependencies {
  public:
   dependencies(std::vector<dependency> all = {}) : all_(std::move(all)) {}

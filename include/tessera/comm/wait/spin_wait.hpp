@@ -5,14 +5,14 @@
 
 namespace tessera::detail {
 
-/// How a worker waits: it looks again at once for some microseconds, then lets others go first, then sleeps between
-/// looks, for an eighth of what it has waited and a millisecond at most. Where workers are more than cores, others go
-/// first from the beginning.
+/// How a worker waits: it looks again at once for some microseconds, then yields, then sleeps between looks. A sleep
+/// lasts an eighth of the time waited, at most a millisecond. Where workers are more than cores, others go first from
+/// the beginning.
 class spin_wait {
  public:
   using clock = std::chrono::steady_clock;
 
-  /// What it does when it has looked for a while: nothing, where what is asked lets others go first itself.
+  /// Its rest when it has looked for a while: none, where the check itself lets others go first.
   enum class rest { none, yield, sleep };
 
   explicit spin_wait(bool crowded, rest between = rest::sleep) : looks_(crowded ? spinning : 0), rest_(between) {}

@@ -19,7 +19,7 @@ struct words {
   std::string_view view() const { return text; }
 };
 
-/// What workers tell each other beside boxes.
+/// A message between workers beside boxes.
 struct wait_message {
   enum kinds : int {
     question,  ///< whether the reader can still begin the call that the sender waits in

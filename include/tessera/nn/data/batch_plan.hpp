@@ -4,7 +4,7 @@
 
 namespace tessera::nn::engine {
 
-/// Which positions of an epoch's order make up its batches.
+/// The positions of an epoch's order that make up its batches.
 struct batch_plan {
   index_t samples = 0;
   index_t batch = 1;       ///< samples of a step, over all workers

@@ -23,7 +23,7 @@ struct loader_options {
   int ahead = 0;                      ///< batches that a thread of its own reads while earlier ones are used
 };
 
-/// What a loader gives next: so many samples of so many epochs were given before.
+/// The position of a loader: so many samples of so many epochs were given before.
 struct loader_position {
   index_t epoch = 0;
   index_t sample = 0;  ///< of the epoch's order
@@ -34,7 +34,7 @@ struct loader_position {
 /// Reads batches: of each one a worker's own samples, as boxes of tensors that lie over the team.
 class batch_reader {
  public:
-  /// What a tensor type says of a column; nothing where `cut_by` says how it lies.
+  /// A tensor type's description of a column; nothing where `cut_by` gives the layout.
   using column_type = std::optional<tensor_value>;
 
   /// All workers of the team make it, of data sets of equally many samples.

@@ -111,7 +111,7 @@ TESSERA_INLINE std::vector<index_t> batch_reader::own_positions(const interval& 
   return mine;
 }
 
-/// What this worker needs for all columns, each sample once.
+/// The samples that this worker needs for all columns, each once.
 TESSERA_INLINE std::vector<index_t> batch_reader::positions_to_read(const interval& batch) const {
   if (!team_->inside()) return {batch.lo};  // nobody tells a worker outside of the mesh what a sample is
   std::vector<index_t> all;

@@ -13,7 +13,7 @@ namespace tessera::nn {
 
 namespace engine {
 
-/// What the inputs or the targets of a loader are: a tensor type, or tensor<dyn>.
+/// The type of a loader's inputs or targets: a tensor type, or tensor<dyn>.
 template <class T>
 concept BatchTensor = TensorType<T> || std::is_same_v<T, tensor<dyn>>;
 
@@ -31,19 +31,19 @@ const team_handle& handle_of(const team<M>& of) {
 
 }  // namespace engine
 
-/// Reads the samples of a data set of LibTorch in batches, each worker its own: a batch is one global tensor whose
+/// Reads the samples of a LibTorch data set in batches, each worker its own part. A batch is one global tensor whose
 /// dimension 0 is cut as its type, or `cut_by`, says.
 ///
 ///   ts::nn::loader<net::input, labels> samples(team, digits, {.batch = 64, .seed = {7}});
 ///   for (auto& [inputs, targets] : samples.epoch()) ...
 ///
-/// Sample k of step s of epoch e is order(e)[s · batch + k] on any mesh, where order(e) is a permutation by (seed, e);
-/// so another mesh trains on the same batches. Workers along axes that do not cut the batch read the same samples.
+/// Sample k of step s of epoch e is order(e)[s · batch + k] on any mesh, where order(e) is a permutation by (seed, e).
+/// So another mesh trains on the same batches. Workers along axes that do not cut the batch read the same samples.
 /// Types of inputs and targets: `loader<inputs>` for examples without target. Without types the tensors are
 /// tensor<dyn>, copies along axes that `cut_by` does not name.
 ///
-/// All workers of the team make it, of data sets of equally many samples, and ask for batches in one order. What one
-/// worker cannot read is an error on all, and the position stays. `get_batch` is called for a worker's own samples
+/// All workers of the team make it, of data sets of equally many samples, and ask for batches in one order. A read
+/// error of one worker is an error on all, and the position stays. `get_batch` is called for a worker's own samples
 /// alone.
 template <class Inputs = tensor<dyn>, class Targets = void>
   requires engine::BatchTensor<Inputs> && (std::is_void_v<Targets> || engine::BatchTensor<Targets>)
@@ -64,7 +64,7 @@ class loader {
   /// Steps of an epoch: ⌈samples / batch⌉, or ⌊samples / batch⌋ with `drop_last`.
   index_t steps() const { return reader_->plan().steps(); }
 
-  /// What comes next.
+  /// The position of the next batch.
   const position_type& position() const { return reader_->position(); }
   /// Goes on at another position, the same on all workers.
   void seek(const position_type& to) { reader_->seek(to); }
@@ -120,13 +120,13 @@ class loader {
     std::optional<batch_type> now_;
   };
 
-  /// What is left of the epoch: all of it, unless the loader stands inside.
+  /// The rest of the epoch: all of it, unless the loader stands inside.
   batches epoch(call_site at = call_site::here()) { return {*this, at}; }
 
   /// The position and the order of samples, equal on all workers: what a checkpoint keeps.
   state_dict state() const { return reader_->state(); }
-  /// Goes on where another loader stood, on any mesh, in its order of samples; refuses the state of a data set with
-  /// another number of samples. The position counts samples, so the batch may have another size.
+  /// Resumes another loader's position, on any mesh, in its order of samples. The state of a data set with another
+  /// number of samples is refused. The position counts samples, so the batch may have another size.
   void load_state(const state_dict& state, call_site at = call_site::here()) { reader_->load_state(state, at); }
 
  private:

@@ -7,19 +7,20 @@
 
 namespace tessera::nn::engine {
 
-/// What one sample is in a column.
+/// The kind of one sample in a column.
 struct sample_kind {
   at::ScalarType type = at::kFloat;
   std::vector<index_t> sizes;
 };
 
-/// What a worker read of a batch: columns, dimension 0 the samples', if it has any samples; or why it could not.
+/// A worker's part of a batch: columns, whose dimension 0 is the samples', if it has any samples; or the error of
+/// reading.
 struct own_samples {
   std::vector<at::Tensor> columns;
   std::string failure;
 };
 
-/// What samples are in each column, as the workers of a team agreed last: those know it too that had none.
+/// The kind of samples in each column, as the workers of a team agreed last; workers without samples know it too.
 class sample_kinds {
  public:
   explicit sample_kinds(std::size_t columns) : columns_(columns) {}

@@ -6,10 +6,10 @@ namespace tessera::nn::engine {
 
 /// The order of n samples in an epoch: a permutation of [0, n) by (seed, epoch), any place of which is found by itself.
 ///
-/// Nothing is kept of it, so it is the same on all workers, on any mesh, and as fast for 10¹² samples as for ten. A
-/// sample x = right · a + left, a even, a ≥ √n, goes through 24 rounds, each of which adds to one half what the
-/// generator makes of the other: a bijection of [0, a · b) ⊇ [0, n). What leaves [0, n) goes through again until it
-/// returns. Fewer rounds leave some permutations of seven samples rarer than others, and two odd halves would give even
+/// Nothing is stored of it: it is the same on all workers, on any mesh, and as fast for 10¹² samples as for ten. A
+/// Feistel network maps a sample x = right · a + left, a even, a ≥ √n, in 24 rounds. Each round adds to one half a draw
+/// keyed by the other: a bijection of [0, a · b) ⊇ [0, n). A value outside [0, n) goes through again until it returns.
+/// Fewer rounds leave some permutations of seven samples rarer than others, and two odd halves would give even
 /// permutations alone. (J. Black and P. Rogaway, Ciphers with Arbitrary Finite Domains, CT-RSA 2002; R. Mitchell et
 /// al., Bandwidth-Optimal Random Shuffling for GPUs, ACM TOPC 2022.)
 class shuffled_order {

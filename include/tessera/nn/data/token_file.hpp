@@ -22,8 +22,8 @@ namespace tessera::nn {
 /// further; both are int64, as embeddings and losses take them. There are ⌊(tokens - length - 1) / stride⌋ + 1 samples.
 ///
 /// The file is mapped into memory to be read: workers of one machine share its pages, and none are read that no sample
-/// needs. A copy is a handle to the same memory. All workers of the team open it, each by a path of its own if need be;
-/// what one of them meets is an error on all.
+/// needs. A copy is a handle to the same memory. All workers of the team open it, each by a path of its own if need be.
+/// An error of one worker is an error on all.
 class token_file : public torch::data::datasets::BatchDataset<token_file, torch::data::Example<>> {
  public:
   /// How a file of tokens is read.

@@ -75,8 +75,8 @@ inline void flush_folder(const std::filesystem::path& folder) {
   ::close(f);
 }
 
-/// A file that takes another one's place when it is whole: it is written beside that one under a name of its own, so
-/// that neither a reader nor another job sees half of it, and goes where it is not kept.
+/// A file that replaces another one when it is complete. It is written beside that one under a name of its own, so no
+/// reader and no other job sees half of it. If it is not kept, it is removed.
 class atomic_file : regular_file {
  public:
   explicit atomic_file(const std::filesystem::path& path) : regular_file(target_of(path), -1) {

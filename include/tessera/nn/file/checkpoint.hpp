@@ -20,8 +20,8 @@ struct checkpoint_options {
   bool background = false;
 };
 
-/// What a checkpoint keeps under a name: a network, an optimizer or a schedule of LibTorch, a number, or anything that
-/// shows `each_tensor(visit)` or `state()` and `load_state(dict)`.
+/// An entry of a checkpoint under a name: a network, an optimizer or a schedule of LibTorch, a number. It may also be
+/// anything with `each_tensor(visit)`, or with `state()` and `load_state(dict)`.
 class checkpoint_entry {
  public:
   template <class T>
@@ -51,7 +51,7 @@ class checkpoint_entry {
   std::shared_ptr<engine::checkpoint_part> part_;
 };
 
-/// What a training run keeps, saved by all workers at once and loaded on any other mesh, transport and number of
+/// The state of a training run, saved by all workers at once and loaded on any other mesh, transport and number of
 /// workers.
 ///
 ///   nn::checkpoint all{{"net", net}, {"optimizer", optimizer}, {"step", n}};
@@ -60,7 +60,7 @@ class checkpoint_entry {
 ///
 /// A checkpoint is a folder: a safetensors file a worker, in which each element lies once, and an index, which comes
 /// last. A job that is killed at any byte leaves the one before as it was. All workers make it, save and load in one
-/// order; what it names outlives it. What cannot be saved or loaded is one error on all of them, and changes nothing.
+/// order; what it names outlives it. A failure to save or load is one error on all of them, and changes nothing.
 class checkpoint {
  public:
   checkpoint(std::initializer_list<checkpoint_entry> entries);
@@ -75,8 +75,8 @@ class checkpoint {
   void finish(call_site at = call_site::here());
 
   /// Loads the newest checkpoint of a folder, or the one that is named itself. It may have more entries than are loaded
-  /// here. Gives the bytes of tensors that this worker read: Σ over workers = Σ over tensors of elements · bytes, since
-  /// one copy of each is read and sent to the others. Files are summed before, each by one worker.
+  /// here. Returns the bytes of tensors that this worker read. Σ over workers = Σ over tensors of elements · bytes,
+  /// since one copy of each is read and sent to the others. Files are summed before, each by one worker.
   index_t load(const std::filesystem::path& folder, call_site at = call_site::here());
 
  private:

@@ -40,7 +40,7 @@ struct filed_entry {
   small_values values;
 };
 
-/// What a checkpoint holds and where: the file `index.json`, written behind all others.
+/// The index of a checkpoint: the file `index.json`, written behind all others.
 struct checkpoint_index {
   static constexpr std::int64_t version = 1;
   static constexpr const char* name = "index.json";
@@ -49,8 +49,8 @@ struct checkpoint_index {
   std::map<std::string, filed_entry> entries;
   std::map<std::string, filed_tensor> tensors;  ///< by key, behind the name of the entry: "net/0.weight"
 
-  /// As JSON with a sum of itself. `read` takes it back; what is none, was altered or has another version is refused,
-  /// and so are boxes that are not in their tensor or their file, or that do not fill the tensor.
+  /// As JSON with a sum of itself. `read` takes it back, and refuses a text that is no index, was altered or has
+  /// another version. It refuses boxes outside their tensor or file, and boxes that do not fill the tensor.
   std::string write() const;
   static checkpoint_index read(const std::string& text, const std::string& from);
 

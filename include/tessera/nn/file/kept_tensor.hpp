@@ -20,7 +20,7 @@ struct kept_tensor {
   bool optional = false;  ///< a file may lack it
   bool alike = true;      ///< copies are equal; else the first one's values count
 
-  /// What a layer keeps, under its key behind a prefix.
+  /// The tensors that a layer keeps, under its key behind a prefix.
   static kept_tensor of(const state_tensor& t, const std::string& before);
   /// A tensor of its own shape.
   static kept_tensor of(std::string key, const tensor<dyn>& t);
@@ -38,11 +38,11 @@ struct serial_piece {
   at::Tensor in(const at::Tensor& local) const;
 };
 
-/// What a worker holds of a tensor's serial one, under a layout.
+/// A worker's box of a tensor's serial one, under a layout.
 std::vector<serial_piece> pieces_of(const kept_tensor& t, const layout& lies, int rank);
 
-/// Which one of its copies each tensor is written from and read to: the one whose workers have the fewest bytes of the
-/// tensors before it, the first of several. A function of layouts alone, so workers agree on it unasked.
+/// Chooses the copy of each tensor that is written and read: the first of those whose workers have the fewest bytes of
+/// earlier tensors. A function of layouts alone, so workers agree on it unasked.
 class chosen_copies {
  public:
   explicit chosen_copies(const mesh_value& workers) : workers_(workers) {}

@@ -10,9 +10,9 @@ namespace tessera::nn {
 /// text.
 ///
 /// {"inputs": [{"name", "shape", "element", "dims", "meaning"}], "nodes": [{"name", "of", "layer" or "function",
-/// options}], "outputs": [names]}: an extent that is a word is dynamic; "dims" and "meaning" say the partition as in
-/// plan files. Nodes may stand in any order, and "node.0" is the first result of one that has several; what is no
-/// network is refused at its place, and the program stays as it was.
+/// options}], "outputs": [names]}. An extent that is a word is dynamic; "dims" and "meaning" give the partition as in
+/// plan files. Nodes may stand in any order; "node.0" is the first result of a node with several. A text that is no
+/// network is refused at the place of the error, and the program is unchanged.
 void read_network(program& p, const std::string& text, const mesh_value& mesh, const std::string& from,
                   const layer_table& table = {});
 

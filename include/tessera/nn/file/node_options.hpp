@@ -12,8 +12,7 @@ namespace tessera::nn {
 
 namespace engine {
 
-/// A field of a node: what it is called, what it says, and what it says where it is left out; one without that must be
-/// there.
+/// A field of a node: its name, its value, and its default; a field without default must be there.
 struct node_field {
   std::string name;
   std::string says;
@@ -37,7 +36,7 @@ inline const std::vector<node_field>& common_fields() {
 
 }  // namespace engine
 
-/// What a file says of a node: its options by name. One that nobody asks for is refused.
+/// A file's description of a node: its options by name. One that nobody asks for is refused.
 class node_options {
  public:
   node_options(engine::file::json_cursor here, const mesh_value& mesh, engine::file::lists& keep,

@@ -28,9 +28,9 @@ void on_first(const team_handle& team, const reason& otherwise, F&& f) {
   throw error::unpacked(team->collect_text(mine).front());
 }
 
-/// Runs f on this worker. What one worker meets is thrown on every worker of the team, so that none goes on alone;
-/// where they did not all meet the same, it says which worker that was. What LibTorch or the standard library throws
-/// gets the code `otherwise`.
+/// Runs f on this worker. An error of one worker is thrown on every worker of the team, so that none goes on alone.
+/// Where errors differ, it names the worker that it is of. What LibTorch or the standard library throws gets the code
+/// `otherwise`.
 template <class F>
 void throw_on_all(const team_handle& team, const reason& otherwise, F&& f) {
   const std::string mine = packed_failure(otherwise, f);

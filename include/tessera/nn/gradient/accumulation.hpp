@@ -4,7 +4,7 @@
 
 namespace tessera::nn {
 
-/// What becomes of gradients in passes that are not the last of a window.
+/// The gradients' treatment in passes that are not the last of a window.
 enum class between_passes : signed char {
   wait,   ///< they add up where layers take parameters, which over tiles is ZeRO-1
   reduce  ///< each pass reduces its own, so no worker keeps more than its tiles, which is ZeRO-2
@@ -12,9 +12,9 @@ enum class between_passes : signed char {
 
 /// A window of backwards before a step: `const nn::accumulation window(net, last);`.
 ///
-/// While it lives, backwards leave the gradients of parameters that are held where they are, and nothing moves; those
-/// of the `last` pass bring the sums of all since the step before, bundle by bundle while backward goes on, equal to
-/// the bit to `reduce_gradients` behind it. All workers open it, one at a time for a network.
+/// While it lives, backwards leave the gradients of held parameters in place, and nothing moves. The `last` pass brings
+/// the sums of all passes since the step before, bundle by bundle during backward. They are equal to the bit to those
+/// of `reduce_gradients` behind it. All workers open it, one at a time for a network.
 class [[nodiscard]] accumulation {
  public:
   template <class Network>

@@ -18,10 +18,10 @@ struct named_leaf {
 
 /// The gradients of a list of leaves, which workers with copies of them sum inside `backward()`, bundle by bundle.
 ///
-/// A *window* is one or more backwards before a step. In its last one a bundle begins to travel when it is complete and
-/// all bundles before it travel: one order on all workers, whatever each graph did. The engine's callback at the end of
-/// backward begins what is left and ends all. In the other passes of a window nothing moves, and behind them no leaf
-/// has a gradient that could be stepped.
+/// A *window* is one or more backwards before a step. In the last of them a bundle begins to travel when it and all
+/// bundles before it are complete. This is one order on all workers, whatever each graph did. The engine's callback at
+/// the end of backward begins what is left and ends all. In the other passes of a window nothing moves, and behind them
+/// no leaf has a gradient that could be stepped.
 class bundled_gradients : public std::enable_shared_from_this<bundled_gradients> {
  public:
   /// How sums become gradients.
@@ -40,8 +40,8 @@ class bundled_gradients : public std::enable_shared_from_this<bundled_gradients>
   /// Hears of gradients from now on.
   void listen();
 
-  /// The next backwards are not the last of their window, or are; each counts by a weight, which is the same 1 on all
-  /// workers unless one is said.
+  /// Says whether the next backward is the last of its window, and the weight by which it counts: the same 1 on all
+  /// workers unless given.
   void next_passes(bool last, double weight, bool weighed) { next_ = {last, weight, weighed}; }
 
   const std::vector<named_leaf>& leaves() const { return leaves_; }
@@ -53,7 +53,7 @@ class bundled_gradients : public std::enable_shared_from_this<bundled_gradients>
     double weight = 1;
     bool weighed = false;
   };
-  /// What a leaf's gradient is while a window is open.
+  /// The gradient of a leaf while a window is open.
   struct leaf_state {
     at::Tensor waiting;  ///< its gradient between two passes: without memory
     at::Tensor before;   ///< what it had when the window opened

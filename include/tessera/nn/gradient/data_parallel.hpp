@@ -15,7 +15,7 @@ enum class first_values : signed char {
   compared  ///< each worker's own, which must be equal to the bit
 };
 
-/// What becomes of buffers, as running statistics, behind each step's last backward.
+/// The treatment of buffers, such as running statistics, behind each step's last backward.
 enum class buffer_rule : signed char {
   own,       ///< each worker keeps its own
   averaged,  ///< the mean over workers of those that have fractions; others stay
@@ -30,8 +30,8 @@ struct data_parallel_options {
   index_t bundle_bytes = index_t{25} << 20;  ///< of gradients that travel together
 };
 
-/// Data parallel training of a module of LibTorch, LibTorch's DistributedDataParallel: every worker of a team has all
-/// of the module and its own samples, and `loss.backward()` ends with the means of the gradients in `.grad`.
+/// Data parallel training of a LibTorch module, as LibTorch's DistributedDataParallel. Every worker has the whole
+/// module and its own samples; `loss.backward()` ends with the means of the gradients in `.grad`.
 ///
 ///   ts::nn::data_parallel parallel(team, *module);
 ///
@@ -63,9 +63,9 @@ class data_parallel {
     data_parallel& of_;
   };
 
-  /// Backwards until the window's end leave their gradients where they are, unless they are the `last` before a step:
-  /// those bring the sums of all since the step before. A weight, as this worker's number of samples, makes the
-  /// gradients means over all samples: Σ wᵢ gᵢ / Σ wᵢ; all workers say one, or none does.
+  /// Backwards until the window's end leave their gradients where they are, unless they are the `last` before a step.
+  /// Those bring the sums of all backwards since the step before. A weight, as this worker's number of samples, makes
+  /// the gradients means over all samples: Σ wᵢ gᵢ / Σ wᵢ; all workers say one, or none does.
   backward_window window(bool last, std::optional<double> weight = std::nullopt) { return {*this, last, weight}; }
 
   /// How many exchanges a step has, and the bytes of gradients in each.

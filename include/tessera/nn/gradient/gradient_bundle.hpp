@@ -19,11 +19,11 @@ inline layout flat_layout(const mesh_value& mesh, index_t elements, placement ev
   return x;
 }
 
-/// Gradients that travel together: a tensor of one dimension, of which the gradients of tensors of one element are
-/// ranges, or the gradient of one tensor whose way back is its own.
+/// Gradients that travel together: a one-dimensional tensor whose ranges are gradients of one element, or one gradient
+/// with an adjoint of its own.
 ///
 /// Σ over workers: partial → invariant, one change of layout for all of them. LibTorch leaves a gradient where it was
-/// made, so to pack it as the bundle begins is the one copy that a memory of all would cost too.
+/// made, so packing the bundle as it begins costs one copy. Common memory of all gradients would cost that copy too.
 class gradient_bundle {
  public:
   /// A member's shape on this worker, and from which element of the bundle on it lies.

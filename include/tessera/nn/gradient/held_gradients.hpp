@@ -13,10 +13,10 @@ namespace tessera::nn::engine {
 /// The gradients of parameters that are held, which workers sum when that is asked, or inside the last backward of a
 /// window.
 ///
-/// Those whose way back is a sum over copies travel in bundles, a kind for each element and each list of axes; every
-/// other has its own change of layout. Inside a backward one begins to travel when it is complete and all before it
-/// travel, in the reverse of the order in which forward takes parameters: one order on all workers, whatever each graph
-/// did. What never came is zero.
+/// Gradients whose adjoint is a sum over copies travel in bundles, a kind for each element and each list of axes. Each
+/// other one has its own change of layout. Inside a backward, a bundle begins to travel when it and all before it are
+/// complete. Bundles follow the reverse of the order in which forward takes parameters. This is one order on all
+/// workers, whatever each graph did. A gradient that never came is zero.
 class held_gradients final : public gradient_listener, public std::enable_shared_from_this<held_gradients> {
  public:
   /// Members in the order in which forward takes them, each once.

@@ -26,10 +26,10 @@ std::shared_ptr<nn::engine::held_gradients> gradients_of(const Network& net) {
 
 namespace tessera::nn {
 
-/// Gives parameters that are held (`gathered<gathering::held>`) the gradients of all backwards since the last time,
-/// summed over the workers: one exchange a bundle, for any number of micro-batches. What was gathered goes, and the
-/// next call gathers what a step has made of it. All workers call it, behind the last backward and before a step; where
-/// no gradient waits, nothing is exchanged. Who steps, or asks for a norm, before gets one error.
+/// Gives held parameters (`gathered<gathering::held>`) the gradients of all backwards since the last reduction, summed
+/// over the workers. It is one exchange a bundle, for any number of micro-batches. Gathered parameters are released,
+/// and the next call gathers the stepped ones. All workers call it, behind the last backward and before a step; where
+/// no gradient waits, nothing is exchanged. A step, or a norm, before it is one error.
 template <class Network>
 void reduce_gradients(const Network& net, call_site at = call_site::here()) {
   tessera::detail::reduce(*tessera::detail::gradients_of(net), at);

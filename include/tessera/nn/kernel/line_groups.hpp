@@ -9,24 +9,24 @@
 
 namespace tessera::detail {
 
-/// Means of groups and squares from them, with a dimension of one element for each that a group has: of a part the
-/// squares' sum, of all their mean.
+/// Means of groups and squared distances from them, with a dimension of one element for each that a group has. Of a
+/// part `squares` is their sum, of the whole their mean.
 struct moments {
   at::Tensor mean;
   at::Tensor squares;
 };
 
-/// What normalised elements are made by, a number for each row or column: (x − origin) · scale + shift. A mean that is
-/// much larger than deviations has more digits than an element: the origin has the first ones, the shift the others.
+/// The map of normalised elements, a number for each row or column: (x − origin) · scale + shift. A mean that is much
+/// larger than deviations has more digits than an element: the origin has the first ones, the shift the others.
 struct standard {
   at::Tensor origin;
   at::Tensor scale;
   at::Tensor shift;
 };
 
-/// The lines of a worker's box on the host, its rows or columns, by their groups: what lines have is added up, from the
-/// first line to the last, and what groups have is handed to lines. Functions of LibTorch's would take a microsecond
-/// each, whatever the box.
+/// The lines of a worker's box on the host, its rows or columns, by their groups. Numbers of lines are summed from the
+/// first line to the last; numbers of groups are handed to lines. Functions of LibTorch would take a microsecond each,
+/// for a box of any size.
 struct line_groups {
   /// A number for each group, or one that all have.
   struct counts {
@@ -53,7 +53,7 @@ struct line_groups {
     return empty_box(sizes, at::kDouble);
   }
 
-  /// What this worker sends, of the means of lines and the squares from them.
+  /// The numbers that this worker sends, from the means of lines and the squares about them.
   at::Tensor part(const at::Tensor& of_lines) const {
     const double per_line = shape.elements_of_a_line();
     const double* const means = of_lines.const_data_ptr<double>();

@@ -7,15 +7,15 @@
 
 namespace tessera::detail {
 
-/// What a normalisation does with a box of contiguous elements, each in one pass over memory.
+/// The work of a normalisation on a box of contiguous elements, each in one pass over memory.
 template <class Real>
 class normalised_rows {
  public:
   explicit normalised_rows(const row_shape& shape) : shape_(shape) {}
 
-  /// The mean of each row or column and, behind them, the squares from it; where they are not centred, the sum and the
-  /// squares. Distances from the first element are added up, in double: that element is among those which are squared,
-  /// so no more than the digits of their count is lost.
+  /// The mean of each row or column and, behind the means, the squared distances from it; without centring, the sum and
+  /// the squares. Distances from the first element are summed in double. That element is among the squared ones, so no
+  /// more than the digits of their count is lost.
   at::Tensor moments(const at::Tensor& of, bool centred) const {
     row_operands<Real> operands{.shape = shape_, .x = data(of)};
     std::vector<Real> origins(static_cast<std::size_t>(shape_.numbers()));
@@ -42,9 +42,9 @@ class normalised_rows {
     return elements(loops_.result, operands, of);
   }
 
-  /// The sums over each row and over each column of the result's gradient and of its products with what was
-  /// standardised, as far as groups and parameters need them, the products' behind the gradient's: {of rows, of
-  /// columns}. Where groups are rows and parameters columns, the gradient is multiplied by the weight for rows.
+  /// The sums over each row and each column of the gradient, and of its products with the standardised elements: {of
+  /// rows, of columns}. Only those that groups and parameters need are made; sums of products stand behind those of the
+  /// gradient. Where groups are rows and parameters columns, the gradient is multiplied by the weight for rows.
   std::array<at::Tensor, 2> products(const at::Tensor& of, const at::Tensor& gradient, const standard& by,
                                      const at::Tensor& weight) const {
     row_operands<Real> operands = standardised(of, by, weight);

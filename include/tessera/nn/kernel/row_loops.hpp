@@ -42,8 +42,8 @@ struct row_operands {
   const Real* offset = nullptr;
 };
 
-/// What a normalisation does with rows [begin, end) of a box, each in one pass over memory, by one set of instructions.
-/// Sums of rows are written, two numbers each, sums of columns are added to those that are there.
+/// The loops of a normalisation over rows [begin, end) of a box, each in one pass over memory, by one set of
+/// instructions. Sums of rows are written, two numbers each, sums of columns are added to those that are there.
 template <class Real>
 struct row_loops {
   using operands = row_operands<Real>;

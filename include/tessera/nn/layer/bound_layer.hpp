@@ -46,15 +46,15 @@ class bound_layer {
   bool is_empty = false;                  ///< this worker lacks what the operation takes, its weight, or what it gives
   bool some_are_empty = false;            ///< some worker does
 
-  /// What follows from the binding and from what the layer is, one of each type: asked at every call, found at the
-  /// first.
+  /// Values that follow from the binding and the layer, one of each type: found at the first call, reused by all
+  /// others.
   template <class Found, class Find>
   const Found& once(const Find& find) const {
     for (const std::any& one : found_)
       if (const auto* it = std::any_cast<Found>(&one)) return *it;
     return std::any_cast<const Found&>(found_.emplace_front(find()));
   }
-  /// What this worker's outputs read under kernels, which are the layer's.
+  /// This worker's reading of inputs for its outputs, under the layer's kernels.
   const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels,
                                                const at::Scalar& outside,
                                                builtin_padding by = builtin_padding::none) const {
@@ -75,7 +75,7 @@ class bound_layer {
     if (!edges) return {};
     return std::optional<tessera::detail::box_by_edges<Edges>>(std::in_place, team, inputs[0], x, edges);
   }
-  /// What this worker's inputs give under transposed kernels, which are the layer's.
+  /// The outputs that this worker's inputs give under the layer's transposed kernels.
   const tessera::detail::window_giving& gives_by(int first, const static_vector<sliding, 8>& kernels) const {
     using giving = tessera::detail::window_giving;
     return once<giving>([&] { return giving(boxes().operands[0].held, boxes().result.held, first, kernels); });
@@ -100,7 +100,7 @@ class bound_layer {
   at::Tensor ready(const at::Tensor& x, const tessera::detail::window_reading& reading) const {
     return is_empty ? ready(x) : reading.trimmed(carried(x, inputs[0], reading.around()));
   }
-  /// What goes between local operations.
+  /// Takes a value between local operations through its exchange.
   at::Tensor exchanged(const at::Tensor& x, std::size_t i) const { return carried(x, exchanges[i]); }
   /// A result as it leaves; one of a half type may be given in a wider element.
   at::Tensor leaving(const at::Tensor& y, std::size_t i = 0) const { return rounded(left(y, i), gives[i]); }

@@ -19,7 +19,7 @@ struct layer_state {
 
 }  // namespace engine
 
-/// What a layer's forward is told: its operands and state on this worker, and how it is bound. A layer reads nothing
+/// The argument of a layer's forward: its operands and state on this worker, and its binding. A layer reads nothing
 /// else.
 struct call {
   const engine::bound_layer& bound;
@@ -36,9 +36,9 @@ struct call {
   at::Tensor weight(std::size_t i, std::initializer_list<at::ScalarType> to = {}) const {
     return state.parameters[i].use(to);
   }
-  /// What the layer keeps from call to call.
+  /// A buffer of the layer, which keeps its value from call to call.
   const nn::buffer& buffer(std::size_t i) const { return state.buffers[i]; }
-  /// What lies under one layout between local operations, under the next.
+  /// Takes a value between local operations from one layout to the next.
   at::Tensor exchanged(const at::Tensor& x, std::size_t i = 0) const { return bound.exchanged(x, i); }
 };
 

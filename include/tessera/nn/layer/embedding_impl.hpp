@@ -13,8 +13,8 @@ inline at::Tensor times_looked_up(const nn::call& c, const lookup& layer, const 
   return c.exchanged(mine.narrow(0, 0, c.bound.exchanges[0].from->extents()[0]), 0);
 }
 
-/// Makes rows that are longer than they may be as long as that, as LibTorch does, in what is stored and in what the
-/// layer took of it.
+/// Scales rows longer than the largest norm down to it, as LibTorch does, in the stored weight and in the layer's
+/// gathered one.
 ///
 /// A worker that has some columns of a row has a term of its norm. Autograd is told of what it sees changed behind the
 /// look-up, which keeps no weight: before, it would take what was gathered for stale.

@@ -134,7 +134,7 @@ namespace engine {
 inline std::vector<at::Tensor> listed(at::Tensor y) { return {std::move(y)}; }
 inline std::vector<at::Tensor> listed(std::vector<at::Tensor> all) { return all; }
 
-/// What a layer computes by its description. The compiled library holds it for each of TESSERA_DESCRIPTIONS.
+/// The forward of a layer by its description. The compiled library holds it for each of TESSERA_DESCRIPTIONS.
 template <class Description>
 std::vector<at::Tensor> forward_described(const void* description, const call& c) {
   return listed(nn::forward(c, *static_cast<const Description*>(description)));
@@ -147,7 +147,7 @@ TESSERA_DESCRIPTIONS(TESSERA_HELD)
 #undef TESSERA_HELD
 #endif
 
-/// What a layer computes, as run time keeps it: the value of its family, or a layer with a forward of its own.
+/// The forward of a layer, as run time keeps it: the value of its family, or a layer with a forward of its own.
 template <class L>
 class running_layer {
   static constexpr bool has_forward = requires(const L& layer, const call& c) { layer.forward(c); };

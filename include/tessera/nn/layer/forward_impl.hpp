@@ -26,9 +26,9 @@ struct convolving {
   }
 };
 
-/// A convolution of any element: LibTorch's kernels are of real numbers, so one of complex ones is three of these, as
-/// its own function for them has it. Parts are taken of the operands in their order, so that backward has their
-/// gradients in the order in which other workers have them.
+/// A convolution of any element. LibTorch's kernels take real numbers, so a complex convolution is three real ones, as
+/// in LibTorch's own function. Parts are taken of the operands in their order, so that backward has their gradients in
+/// the order in which other workers have them.
 inline at::Tensor convolved(const at::Tensor& x, const at::Tensor& w, const std::optional<at::Tensor>& bias,
                             const convolving& how) {
   if (!x.is_complex()) return how.of(x, w, bias);

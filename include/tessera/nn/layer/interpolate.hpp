@@ -8,10 +8,9 @@ namespace tessera::nn {
 
 /// The outputs of a box, interpolated from the inputs of another: `where` says which elements of the wholes they are.
 ///
-/// Places and weights are those that LibTorch finds for the wholes, in its own arithmetic, so each output is what it is
-/// there, wherever the boxes are cut; an input that is not in the box is replaced by the nearest that is. Along each
-/// dimension, from the last to the third, rows are taken and added by weight; half types are added as float and rounded
-/// once.
+/// Places and weights are LibTorch's for the whole tensors, in its own arithmetic: each output has its value there,
+/// wherever boxes are cut. An input outside the box is replaced by the nearest inside. Along each dimension, from the
+/// last to the third, rows are taken and added by weight; half types are added as float and rounded once.
 at::Tensor interpolate(const at::Tensor& x, const engine::upsampling& layer, const local_boxes& where);
 
 namespace engine {

@@ -47,8 +47,8 @@ constexpr double weight_at(interpolation mode, index_t tap, double beyond) {
   return mode == interpolation::cubic ? cubic_weight(distance) : 1 - distance;
 }
 
-/// The outputs of a range as rows of the inputs of another; an input that is not among them is replaced by the nearest
-/// that is.
+/// The outputs of a range as weighted rows of the inputs of another. An input outside that range is replaced by the
+/// nearest inside.
 template <class Real>
 weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const interval& outputs) {
   const bool kept = r.keeps();
@@ -70,7 +70,7 @@ weighted_rows<Real> rows_of(const resampling& r, const interval& inputs, const i
   return rows;
 }
 
-/// What interpolates the outputs of a box from the inputs of another.
+/// The weighted rows that interpolate the outputs of a box from the inputs of another.
 template <class Real>
 using shared_combining = std::shared_ptr<const combining<Real>>;
 template <class Real>

@@ -57,7 +57,7 @@ class local_groups {
   std::vector<index_t> sizes(const at::Tensor& x) const {
     return x.sizes().slice(x.sizes().size() - over_.size()).vec();
   }
-  /// What groups have, for each of their channels.
+  /// The numbers of groups, repeated for each of their channels.
   at::Tensor spread(const at::Tensor& of_groups) const {
     if (!of_.channels.is_set()) return of_groups;
     std::vector<index_t> sizes = of_groups.sizes().vec();
@@ -66,17 +66,17 @@ class local_groups {
     return positions_.defined() ? all.index_select(1, positions_) : all;
   }
 
-  /// What groups have here, of the moments of elements.
+  /// The moments of this worker's part of each group, from the moments of elements.
   moments joined(const moments& elements) const {
     if (sent_ == 1) return {at::zeros({}, elements.squares.options()), summed(elements.squares)};
     const at::Tensor mean = summed(elements.mean) / here_;
     return {mean, summed(elements.squares + at::square(elements.mean - spread(mean)))};
   }
-  /// What a part of each group sends.
+  /// The numbers that a part of each group sends.
   at::Tensor sent(const moments& part) const {
     return sent_ == 2 ? at::stack({part.squares, part.mean}) : part.squares.unsqueeze(0);
   }
-  /// What this worker sent, and what all did.
+  /// The numbers of all workers in place of those that this worker sent.
   at::Tensor exchanged(const at::Tensor& parts, std::size_t i = 0) const {
     return change_layout(team_, exchanges_[i].from, exchanges_[i].to,
                          silent_[i].empty() ? parts : empty_result(silent_[i], {parts}));

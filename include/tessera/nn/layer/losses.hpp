@@ -20,7 +20,7 @@ struct local_losses {
   index_t classes = 0;
 };
 
-/// What all workers have of their losses, by the exchange in this place.
+/// The reduced losses of all workers, by the exchange in this place.
 at::Tensor reduced(const bound_exchanges& by, std::size_t exchange, nn::reduction how, const local_losses& mine,
                    at::ScalarType type);
 

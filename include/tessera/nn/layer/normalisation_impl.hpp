@@ -25,8 +25,8 @@ struct cut_normalisation {
   bool centred = true;
   bool ties = false;  ///< some worker has an empty box
 
-  /// The moments and the result in double, by functions of LibTorch wherever tensors lie, with a graph of them: what
-  /// the kernels compute, and its derivatives of every order.
+  /// The moments and the result in double, by LibTorch's differentiable functions, on any device: what the kernels
+  /// compute, with derivatives of every order.
   std::pair<moments, at::Tensor> composed(const std::vector<at::Tensor>& operands) const {
     const at::Tensor wide = operands[0].to(at::kDouble);
     const at::Tensor nothing = at::zeros({}, wide.options());
@@ -76,8 +76,8 @@ inline at::Tensor gradient_of_parameter(const double* sums, index_t lines, const
   return made.to(w.scalar_type());
 }
 
-/// The gradient of a normalisation: sums over groups of the result's gradient and of its products with what was
-/// standardised, exchanged once by the way back of what the forward exchanged. A gradient that is itself differentiated
+/// The gradient of a normalisation. It sums over groups the result's gradient and its products with the standardised
+/// elements. The adjoint of the forward's exchange exchanges these sums once. A gradient that is itself differentiated
 /// is that of `composed`.
 class normalised_backward final : public torch::autograd::Node {
  public:

@@ -23,7 +23,7 @@ inline std::vector<index_t> window_counts(const interval& outputs, const sliding
   return counts;
 }
 
-/// What the sums of windows are divided by: one number, or one for each output.
+/// The divisor of the sums of windows: one number, or one for each output.
 struct window_divisors {
   index_t all = 1;
   at::Tensor each;
@@ -67,7 +67,7 @@ inline at::Tensor window_sums(const at::Tensor& ready, const kernel_lists& k, in
   }
 }
 
-/// What lies outside the tensor of a maximum: the lowest value of the element type.
+/// The padding of a maximum: the lowest value of the element type.
 inline at::Scalar lowest(at::ScalarType type) {
   switch (type) {
     case at::kByte: return std::int64_t{std::numeric_limits<std::uint8_t>::lowest()};
@@ -79,8 +79,8 @@ inline at::Scalar lowest(at::ScalarType type) {
   }
 }
 
-/// Local flat indices of maxima in the padded box as flat indices in the global tensor. Where a window holds nothing
-/// above the lowest value, LibTorch's local index is its first position; where that is padding the first tap in the
+/// Local flat indices of maxima in the padded box as flat indices in the global tensor. In a window without anything
+/// above the lowest value, LibTorch's local index is its first position. If that is padding, the first tap inside the
 /// tensor is meant.
 inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, const layout& x, const holding& raw,
                                  const static_vector<sliding, 8>& kernels, const kernel_lists& k) {
@@ -97,11 +97,11 @@ inline at::Tensor global_indices(at::Tensor local, const at::Tensor& ready, cons
   return global;
 }
 
-/// What each output covers of the box along three dimensions.
+/// The part of the box that each output covers, along three dimensions.
 using covered_parts = std::array<std::vector<interval>, 3>;
 
-/// Where in each box of x[boxes, …] the maximum is of what an output covers: of equals the first, of what is no number
-/// the last, as LibTorch finds them.
+/// The place of the maximum of each output's window, in each box of x[boxes, …]. Of equal elements it is the first, of
+/// NaNs the last, as LibTorch finds them.
 template <class T>
 void find_maxima(const T* x, const std::array<index_t, 3>& extents, const covered_parts& covered, std::int64_t* found) {
   for (const interval& i : covered[0])

@@ -54,8 +54,8 @@ engine::dynamic_values_and_indices with_indices(const L& layer, const tensor<dyn
 
 /// A maximum pooling that also says where each maximum lies: `with_indices<max_pool<kernel<2, 2>>>(x)`.
 ///
-/// An index is flat over the pooled dimensions of the global tensor, as LibTorch's is of a tensor in one process, so it
-/// says the same on any partition. Gradients pass through the values alone.
+/// An index is flat over the pooled dimensions of the global tensor, as LibTorch's in one process: it is the same on
+/// any partition. Gradients pass through the values alone.
 template <class L, class P, class S, class E>
   requires requires(const engine::bound_layer& b, const at::Tensor& local) {
     engine::forward_pooling(b, L::description(), local, true);

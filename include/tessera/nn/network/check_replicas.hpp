@@ -21,7 +21,7 @@ void agree_on_copies(const team_handle& team, const std::vector<hashed_copy>& mi
 namespace tessera::nn {
 
 /// Throws on every worker of the team unless the copies of each parameter have the same bits, and names the first that
-/// differs: a step by hand, or a function of LibTorch that sees one worker's part, may have made them drift apart. One
+/// differs. Copies drift apart by an update by hand, or by a LibTorch function that sees one worker's part. One
 /// exchange of a number a parameter.
 template <class Network>
 void agree_on_copies(const Network& net, call_site at = call_site::here()) {

@@ -15,7 +15,7 @@ namespace tessera::nn::engine {
 
 class held_gradients;
 
-/// What run time knows of a layer: what types know, its plan for the operands at hand, and what it computes.
+/// A layer at run time: its type's record, its plan for the operands at hand, and its forward.
 struct node_record : layer_record {
   layer_plan (*planned_for)(const void* layer, std::span<const tensor_value* const> operands) = nullptr;
   std::vector<at::Tensor> (*run)(const void* layer, const call&) = nullptr;
@@ -43,7 +43,7 @@ class executor {
       for (const parameter& p : layer.parameters) visit(p);
     });
   }
-  /// What forward assigns: running statistics, counters.
+  /// The state that forward assigns: running statistics, counters.
   template <class Visit>
   void each_buffer(Visit&& visit) const {
     each_state([&](const layer_state& layer) {
@@ -51,8 +51,8 @@ class executor {
     });
   }
 
-  /// What another network is made of that shares the parameters and buffers of a part of this one, or of all: those
-  /// whose keys begin with the path, as the other's with nothing.
+  /// The parameters and buffers whose keys begin with the path, all without one, from which another network is made
+  /// that shares them. Their keys there begin behind the path.
   network_part at(std::string_view path = {}) const {
     network_part all{team(), path.empty() ? here().begun : here().begun.at(path), {}, {}};
     each_parameter([&](const parameter& p) { all.parameters.emplace(p.path(), p); });
@@ -68,14 +68,14 @@ class executor {
   /// Tells an observer of each layer that this worker enters and leaves, from now on; nobody where it is null.
   void observe(std::shared_ptr<layer_observer> observer) { *here().observer = std::move(observer); }
 
-  /// Compares the copies of all parameters at every so many calls that train, and names the first that differs
-  /// (`agree_on_copies`): one exchange of a number a parameter. Unless said, and unless the launch compares nothing, at
-  /// the 1st, 2nd, 4th, 8th … call and at every 100th; 0 is never.
+  /// Compares the copies of all parameters at every so many training calls, and names the first that differs
+  /// (`agree_on_copies`). It is one exchange of a number a parameter. By default it compares at the 1st, 2nd, 4th, 8th
+  /// … call and at every 100th, unless the launch compares nothing; 0 is never.
   void compare_copies_every(index_t calls) { here().compared_every = calls; }
 
-  /// Whether workers tell each other of an index of no row before an embedding looks it up, which is an exchange of a
-  /// number a call: on unless said. Else only the worker that has it throws, and the others end where they wait for
-  /// that one.
+  /// Whether workers compare indices without a row before an embedding looks them up, by an exchange of a number a
+  /// call. The default is on. When off, only the worker with such an index throws, and the others end where they wait
+  /// for it.
   void compare_indices(bool on) { here().compares_indices = on; }
 
   const team_handle& team() const { return here().team; }
@@ -185,8 +185,8 @@ class executor {
       if (my.steps[i].owner == i) visit(my.states[i]);
   }
 
-  // The program bound for the inputs at hand, planned by the functions that the compiler used when they first come in;
-  // those that came last are kept.
+  // The program bound for these inputs. It is planned by the compiler's own functions when such inputs first come; the
+  // most recent programs are kept.
   std::shared_ptr<const bound_program> bound_for(std::span<const tensor<dyn>* const> inputs) const;
 
   std::shared_ptr<state> state_;  // which graphs keep that run a part again

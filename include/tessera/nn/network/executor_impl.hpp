@@ -11,8 +11,7 @@
 
 namespace tessera::detail {
 
-/// What a layer is called by messages, those of a backward too that comes when its network is gone: kept as long as the
-/// program runs.
+/// A layer's name in messages, also of a backward that outlives its network; it is kept as long as the process runs.
 inline const char* kept_name(const std::string& name) {
   static std::mutex one_at_a_time;
   static std::set<std::string> all;

@@ -61,7 +61,7 @@ class executor::run : public std::enable_shared_from_this<run> {
   bool training_;
 };
 
-/// What a step took and gave, for whoever observes it.
+/// The operands and results of a step, for an observer.
 TESSERA_INLINE std::vector<layer_tensor> executor::run::shown(std::size_t i, const std::vector<at::Tensor>& operands,
                                                               const layer_state& mine,
                                                               const std::vector<at::Tensor>& results) const {
@@ -115,9 +115,9 @@ TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& v
   }
 }
 
-/// The gradient of steps that are recomputed: they run again from what came in, with the buffers as they were, and what
-/// they assign to those is nobody's. It sees inputs and parameters through aliases, whose gradients it gives on, so
-/// hooks on them hear of one gradient.
+/// The gradient of recomputed steps. They run again from their inputs, with the buffers as they were; what they assign
+/// to buffers is dropped. It sees inputs and parameters through aliases, whose gradients it gives on, so hooks on them
+/// hear of one gradient.
 class executor::run::again final : public torch::autograd::Node {
  public:
   again(std::shared_ptr<const run> of, std::size_t which, const std::vector<at::Tensor>& values,

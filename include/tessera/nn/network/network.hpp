@@ -63,8 +63,8 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
  public:
   // By the number of inputs, as no call site can follow a pack whose types are deduced.
 
-  /// The network's outputs: a tensor, or a tuple of them. An operand may be spelled in any way that means the input's
-  /// partition; where one is a tensor whose layout is a value, so are the outputs.
+  /// The network's outputs: a tensor, or a tuple of them. An operand may spell the input's partition in any equivalent
+  /// way. If the layout of one is a value, the outputs' layouts are values too.
   template <class A>
     requires(sizeof...(In) == 1)
   auto operator()(const A& a, call_site at = call_site::here()) const {
@@ -178,8 +178,8 @@ namespace tessera::nn {
 
 namespace engine {
 
-/// What a network is made of: a team or a seed, but not one thing alone (kind::nothing). Anything converts to it, and
-/// what is of another kind is refused at the line that makes the network, where compilers name no layer.
+/// An argument of a network's constructor: a team or a seed, but not one thing alone (kind::nothing). Anything converts
+/// to it, and what is of another kind is refused at the line that makes the network, where compilers name no layer.
 template <kind Wanted, class Value>
 struct made_of {
   Value value{};

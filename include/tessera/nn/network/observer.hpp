@@ -49,10 +49,10 @@ class layer_observer {
 
   /// Whether it is shown tensors too; else nothing is made ready for that.
   virtual bool sees_tensors() const { return false; }
-  /// What the layer took and gave, behind its forward. The visit is a backward one where the layer is recomputed.
+  /// The layer's operands and results, behind its forward. The visit is a backward one where the layer is recomputed.
   virtual void computed(const layer_visit&, std::span<const layer_tensor>) {}
-  /// A gradient, within the visit: of a result as it comes, of an operand or a parameter's stored form as the layer
-  /// gives it back, to which other layers add theirs. What is held until its gradients are reduced gives none back.
+  /// A gradient, within the visit. Of a result it is the whole gradient; of an operand or a parameter's stored form it
+  /// is this layer's term. A parameter held until its gradients are reduced has none here.
   virtual void gradient(const layer_visit&, const layer_tensor&) {}
 };
 
@@ -65,8 +65,8 @@ struct observed_node {
   const char* name = nullptr;
 };
 
-/// Tells the observer of one layer's forward while it lives, which in backward is a part of that, and of the backward
-/// of what it gives; nobody is told where there is none.
+/// Reports one layer's forward to the observer while it lives, in backward as a part of that, and the backward of its
+/// results. Without an observer it does nothing.
 class observed_layer {
  public:
   observed_layer(const std::shared_ptr<const observed_node>& node, purpose direction) {

@@ -28,8 +28,8 @@ using dynamic_flow = flow<tensor<dyn>, tessera::detail::building>;
 
 namespace engine {
 
-/// An input or an output of a network: its name, where it was given one, and the tensor, whose lists live as long as
-/// the program or a network of it.
+/// An input or an output of a network: its name, if given, and its tensor. The tensor's lists live as long as the
+/// program or a network of it.
 struct program_end {
   std::string name;
   tensor_value is;
@@ -37,12 +37,12 @@ struct program_end {
 
 }  // namespace engine
 
-/// A network that is put together while the program runs: the list of nodes that the compiler makes of a module, from
-/// layers that are values.
+/// A network put together at run time: the list of nodes that the compiler makes of a module, from layers that are
+/// values.
 ///
-/// `program p; auto x = p.input(value); p.output(x | conv_layer{.out = 6, .kernel = {3, 3}} | relu{});`. Flows go
-/// through layers, values or types, through modules and through functions as a module's do; what does not fit is thrown
-/// where it is added, and the program stays as it was. A program does not move, since its flows name it.
+/// `program p; auto x = p.input(value); p.output(x | conv_layer{.out = 6, .kernel = {3, 3}} | relu{});`. Flows pass
+/// layers (values or types), modules and functions as in a module. What does not fit is thrown where it is added, and
+/// leaves the program unchanged. A program does not move, since its flows name it.
 class program {
  public:
   program() = default;
@@ -55,7 +55,7 @@ class program {
   dynamic_flow input(std::string name = {}) {
     return input(tessera::value_of<T>, std::move(name));
   }
-  /// What the network gives, one after the other.
+  /// Adds an output of the network, behind those before.
   void output(const dynamic_flow& y, std::string name = {});
   template <class... F>
   void output(const flows<F...>& all) {
@@ -65,7 +65,7 @@ class program {
   /// Lets something live as long as the program: names and lists that its layouts point to.
   void keep(std::shared_ptr<const void> owner) { kept_->owners.push_back(std::move(owner)); }
 
-  /// What a network of it is called with, and what it gives, in order.
+  /// The inputs and outputs of a network of it, in order.
   const std::vector<engine::program_end>& inputs() const { return kept_->inputs; }
   const std::vector<engine::program_end>& outputs() const { return kept_->ends; }
 
@@ -194,7 +194,7 @@ class dynamic_network : public engine::executor {
   /// Shares the parameters and buffers of a part of another network, under their keys.
   dynamic_network(const engine::network_part& of, const program& p) : dynamic_network(of, p.finish()) {}
 
-  /// What it is called with, and what it gives, in order.
+  /// Its inputs and outputs, in order.
   const std::vector<engine::program_end>& inputs() const { return inputs_; }
   const std::vector<engine::program_end>& outputs() const { return outputs_; }
 

@@ -31,7 +31,7 @@ namespace tessera::nn {
 
 namespace engine {
 
-/// What `under` and `shared_under` make.
+/// The part that `under` and `shared_under` make.
 template <class Part>
 struct named_part {
   static constexpr bool sees_to_its_scope = true;
@@ -63,7 +63,7 @@ engine::named_part<Part> shared_under(std::string name, const Part& part) {
 
 namespace engine {
 
-/// What `sharded` makes.
+/// The part that `sharded` makes.
 template <class Part>
 struct sharded_part {
   using wraps = Part;
@@ -93,7 +93,7 @@ engine::sharded_part<Part> sharded(const engine::axis_names& over, const Part& p
 
 namespace engine {
 
-/// What `recomputed` makes.
+/// The part that `recomputed` makes.
 template <class Part>
 struct recomputed_part {
   using wraps = Part;
@@ -147,8 +147,8 @@ struct change_to_layout : nn::repartition_layer {
 
 namespace tessera {
 
-/// Takes a flow of a program to another layout by a verb, as it takes a tensor whose layout is a value; what the verb
-/// does not lead to is thrown.
+/// Takes a flow of a program to another layout by a verb, as a tensor whose layout is a value. A verb that does not
+/// lead there throws.
 template <engine::DynamicFlow F>
 auto to(verb called, const layout& target, const F& x) {
   const auto own = std::make_shared<const engine::shared_layout>(target, 0, std::numeric_limits<int>::max());

@@ -24,7 +24,7 @@ std::string path_of(const program_view<Record>& program, const program_node<Reco
   return path_of(program.scopes, node.scope, node.number);
 }
 
-/// What messages call a layer at its path.
+/// The name of a layer at its path in messages.
 inline std::string layer_at(const std::string& path, const char* name) {
   return path.empty() ? std::string(name) : "layer " + path + " (" + name + ")";
 }

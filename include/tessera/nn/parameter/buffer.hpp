@@ -4,7 +4,8 @@
 
 namespace tessera::nn {
 
-/// What a layer keeps from call to call and no optimizer steps: running statistics, counters. It has no cotangent.
+/// State that a layer keeps from call to call and no optimizer steps: running statistics, counters. It has no
+/// cotangent.
 class buffer : public engine::state_tensor {
  public:
   /// Begins with its initial values, by path and global index.

@@ -10,7 +10,7 @@ namespace tessera::nn::engine {
 
 class gathered_parameter;
 
-/// What a layer takes of a parameter that is held: the parameter, the layout and the element.
+/// A layer's use of a held parameter: the parameter, the layout and the element.
 struct held_member {
   std::shared_ptr<gathered_parameter> of;
   shared_layout_handle used;
@@ -27,12 +27,12 @@ class gradient_listener {
   virtual void came(const held_member& where) = 0;  ///< and has
 };
 
-/// What is gathered of a parameter that is held: leaves of autograd's graph, one for each layout in which layers take
-/// it and each element to which what is sent is rounded. Where nothing is sent a leaf lies in the stored form's memory.
+/// The gathered forms of a held parameter: leaves of autograd's graph, one for each layout and each rounded element in
+/// which layers take it. Where nothing is sent a leaf lies in the stored form's memory.
 ///
-/// Their gradients add up where they lie, terms of the stored form's, which they become when that is asked: Σ over
-/// calls first, then over workers. Until then the stored form has a gradient without memory, which refuses whoever
-/// reads it: no optimizer steps past what waits.
+/// Their gradients add up locally and are terms of the stored form's gradient. A reduction makes them that: Σ over
+/// calls first, then over workers. Until then the stored form's gradient has no memory and refuses readers, so no
+/// optimizer steps past it.
 class gathered_parameter : public std::enable_shared_from_this<gathered_parameter> {
  public:
   gathered_parameter(tensor<dyn> stored, std::string path) : stored_(std::move(stored)), path_(std::move(path)) {}
@@ -40,8 +40,8 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   const tensor<dyn>& stored() const { return stored_; }
   const std::string& path() const { return path_; }
 
-  /// What a layer takes in this layout: gathered by the first call since the last reduction, or since the stored form
-  /// was assigned.
+  /// The leaf in this layout: gathered by the first call since the last reduction, or since the stored form was
+  /// assigned.
   at::Tensor use(const shared_layout_handle& used, element as);
   /// The same for who runs again between a forward and its backward; refused where it has gone.
   at::Tensor kept(const shared_layout_handle& used, element as) const;

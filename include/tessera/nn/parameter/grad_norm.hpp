@@ -4,7 +4,7 @@
 
 namespace tessera::nn {
 
-/// What all gradients of a network are, as if they were one serial vector: the same bits on every worker.
+/// A judgement of all gradients of a network as one serial vector, with the same bits on every worker.
 struct judgement {
   bool finite = false;  ///< no worker has a gradient that is infinite or no number
   double norm = 0;
@@ -14,7 +14,7 @@ struct judgement {
 
 namespace tessera::detail {
 
-/// What is compared is equal on all workers, or refused: numbers that steer what they do next.
+/// The compared numbers, which steer the next step, are equal on all workers or refused.
 nn::judgement judged(const team_handle& team, const keyed_parameters& parameters, double order,
                      const std::vector<double>& compared = {});
 /// Multiplies the gradients.
@@ -29,9 +29,9 @@ double clip_grad_norm(const team_handle& team, const keyed_parameters& parameter
 
 namespace tessera::nn {
 
-/// Whether all gradients of a network are finite, and their norm (Σ |g|^order)^(1/order): one exchange of a number a
-/// worker, so all decide alike what they do next. Every copy is looked at; its norm counts once. Outside of the team
-/// nobody knows: not finite, and no number.
+/// Whether all gradients of a network are finite, and their norm (Σ |g|^order)^(1/order). One exchange of a number a
+/// worker lets all decide alike. Every copy is judged; its norm counts once. A worker outside of the team gets "not
+/// finite" and NaN. Outside of the team nobody knows: not finite, and no number.
 template <class Network>
 judgement judged(const Network& net, double order = 2, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);
@@ -39,9 +39,9 @@ judgement judged(const Network& net, double order = 2, call_site at = call_site:
   return tessera::detail::judged(team, tessera::detail::parameters_by_key(net), order);
 }
 
-/// The norm of a network's gradients, as if they were one serial vector: (Σ |g|^order)^(1/order), or their maximum
-/// where the order is infinite; in double, the same bits on every worker of the team, and no number outside of it.
-/// Parameters without a gradient do not count. One exchange of a number a worker.
+/// The norm of a network's gradients as one serial vector: (Σ |g|^order)^(1/order), or their maximum for infinite
+/// order. It is in double, with the same bits on every worker of the team, and NaN outside of it. Parameters without a
+/// gradient do not count. One exchange of a number a worker.
 template <class Network>
 double grad_norm(const Network& net, double order = 2, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);

@@ -29,7 +29,7 @@ inline double norm_of_box(const at::Tensor& g, double order) {
 }
 
 /// The norm of what this worker counts of a parameter's gradient: copies count on the first that has them, and terms as
-/// their sum. What is not finite counts wherever it is.
+/// their sum. A number that is not finite counts on any worker.
 inline double part_of_norm(const nn::parameter& p, double order) {
   p.check_reduced();
   const at::Tensor g = p.stored().local().grad();

@@ -9,8 +9,8 @@ namespace tessera::nn {
 
 /// A learnable tensor: the stored form that the optimizer steps, and how layers see it.
 ///
-/// use : stored → used is a primitive, so its backward adds into the stored form's gradient: from replicate to
-/// invariant it is the sum over the copies.
+/// use : stored → used is a primitive; its backward adds into the stored form's gradient. From replicate to invariant
+/// it is the sum over the copies.
 class parameter : public engine::state_tensor {
  public:
   /// Begins with its initial values, by path and global index.
@@ -35,12 +35,12 @@ class parameter : public engine::state_tensor {
   gathering times() const { return times_; }
   bool frozen() const { return frozen_; }  ///< it has no gradient
 
-  /// What the layer's local operation takes, converted to elements one after the other: rounded to its operand's, then
+  /// The parameter as the layer's local operation takes it, converted twice: rounded to its operand's element, then
   /// widened to that of its sums. Checked mode compares the copies first: a step by hand may have made them differ.
   at::Tensor use(std::initializer_list<at::ScalarType> to = {}) const;
 
-  /// The layer has given its results: the memory of what it took goes, if the parameter is released, until the first of
-  /// their gradients comes back. Who stepped the parameter meanwhile gets one error in backward.
+  /// The layer has given its results. A released parameter's gathered memory is freed until the first gradient of the
+  /// results comes back. A step of the parameter meanwhile is one error in backward.
   void let_go(const std::vector<at::Tensor>& results) const;
   /// The layer threw: nobody reads what it took.
   void drop() const noexcept { taken_ = {}; }

@@ -20,8 +20,8 @@ at::Tensor converted(at::Tensor x, const Elements& to) {
   return x;
 }
 
-/// What a layer took of a parameter, converted, whose memory goes between forward and backward. LibTorch's
-/// graph holds its storage, empty meanwhile.
+/// A parameter as a layer took it, converted, whose memory is freed between forward and backward. LibTorch's graph
+/// holds its storage, empty meanwhile.
 class released_tensor {
  public:
   released_tensor(const tensor<dyn>& stored, shared_layout_handle used, element as, std::vector<at::ScalarType> to,

@@ -21,8 +21,8 @@ using shows_parameters = std::conditional_t<requires(const Network& net, void (*
   net.each_parameter(visit);
 }, fits, wrong_argument<kind::call, 1, kind::network, kind_of<Network>>>;
 
-/// What a state dict saves, under the serial model's keys: parameters and buffers, several where they are parts of one
-/// serial tensor.
+/// The tensors of a state dict under the serial model's keys: parameters and buffers, several where they are parts of
+/// one serial tensor.
 using keyed_state = std::map<std::string, std::vector<const nn::engine::state_tensor*>>;
 
 /// Refuses parts that do not make up their serial tensor.
@@ -74,7 +74,7 @@ team_handle team_of(const Network& net) {
   return first;
 }
 
-/// What a tensor is, for messages: "Float[2, 3]".
+/// A tensor's description in messages: "Float[2, 3]".
 std::string described_tensor(const at::Tensor& t);
 
 /// Whether it has elements that the host can read or fetch.
@@ -105,8 +105,8 @@ state_dict state_of(const Network& net, call_site at = call_site::here()) {
   return tessera::detail::state_of(kept);
 }
 
-/// Gives a network the parameters and buffers of a state dict that every worker has, and all have alike; keys, shapes
-/// and element types must be its own. Nothing changes when it is refused.
+/// Assigns to a network the parameters and buffers of a state dict that every worker has alike. Keys, shapes and
+/// element types must be the network's. Nothing changes when it is refused.
 template <class Network>
 void assign(Network& net, const state_dict& state, call_site at = call_site::here()) {
   const team_handle team = tessera::detail::team_of(net);

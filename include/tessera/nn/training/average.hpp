@@ -53,8 +53,8 @@ std::vector<averaged_tensor> averaged_tensors(const Network& net) {
 ///     evaluate(net);
 ///   }
 ///
-/// An update is elementwise, so each worker keeps a tile of what it shares with others: 1/p of the memory of p copies,
-/// nothing moves, and the bits are those of one worker. Averages of half types are kept in float, where (1 − decay)·p
+/// An update is elementwise, so each worker keeps a tile of what it shares with others: 1/p of the memory of p copies.
+/// Nothing moves, and the bits are those of one worker. Averages of half types are kept in float, where (1 − decay)·p
 /// is not rounded away. They begin with the weights as they are. All workers of the network's team make it, and call
 /// what it has, in one order. (B. T. Polyak, A. B. Juditsky, Acceleration of Stochastic Approximation by Averaging,
 /// SIAM J. Control Optim. 1992.)
@@ -72,8 +72,8 @@ class average {
   void update(call_site at = call_site::here());
 
   /// While it lives, the averages stand in the network's place; then its weights, gradients and buffers come back, to
-  /// the bit. Meanwhile backward and a step are refused where they read a gradient; what was trained all the same is
-  /// told by the next update or swap.
+  /// the bit. Meanwhile backward and a step are refused where they read a gradient. Training that happens all the same
+  /// is reported by the next update or swap.
   class [[nodiscard]] swapped {
    public:
     swapped(const swapped&) = delete;

@@ -27,15 +27,15 @@ struct clipping {
 };
 
 /// Multiplies a loss, so that small gradients of half types are not rounded to zero, and divides the gradients before
-/// the step; a step whose gradients overflowed is left out, and the scale moves: LibTorch's torch.amp.GradScaler, by
+/// the step. A step whose gradients overflowed is skipped, and the scale changes: LibTorch's torch.amp.GradScaler, by
 /// its `_amp_update_scale_`, never below 1.
 ///
 ///   nn::loss_scaler scaler;
 ///   scaler.scaled(loss).backward();
 ///   const nn::judgement judged = scaler.step(optimizer, net, {.most = 1.0});
 ///
-/// Workers judge all gradients at once, in the one exchange of `judged`, so all of them step or none, and the scale is
-/// one everywhere, also where only some of them have the loss. A scaler serves one network, whose team calls it in one
+/// Workers judge all gradients in the one exchange of `judged`, so all of them step or none. The scale is one
+/// everywhere, also where only some workers have the loss. A scaler serves one network, whose team calls it in one
 /// order; a worker outside of that does not step. (P. Micikevicius et al., Mixed Precision Training, ICLR 2018.)
 class loss_scaler {
  public:
@@ -52,9 +52,9 @@ class loss_scaler {
     return tensor<P, S, E>(scaled(loss.dynamic()));
   }
 
-  /// Judges the gradients, divides them by the scale, and clips them, where they are finite; else they stay. What it
-  /// gives is of the gradients without the scale, before clipping. `step` asks for it by itself: this is for who reads
-  /// or changes gradients between. A step follows, before another loss is scaled.
+  /// Judges the gradients, divides them by the scale, and clips them, where they are finite; else they stay. Its
+  /// judgement is of the gradients without the scale, before clipping. `step` asks for it by itself: this is for who
+  /// reads or changes gradients between. A step follows, before another loss is scaled.
   template <class Network>
   judgement unscale(const Network& net, const clipping& to = {}, call_site at = call_site::here()) {
     const team_handle team = tessera::detail::team_of(net);

@@ -8,8 +8,8 @@
 
 namespace tessera::nn::engine {
 
-/// Numbers by name, each a tensor without dimensions, that somebody saved: what is missing, too much or of another
-/// element is refused before anything is read.
+/// Numbers by name, each a saved tensor without dimensions. A missing, superfluous or wrongly typed one is refused
+/// before anything is read.
 class small_state {
  public:
   struct named {

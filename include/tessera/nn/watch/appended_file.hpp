@@ -29,7 +29,7 @@ class appended_file {
   const std::filesystem::path& path() const { return path_; }
   void add(std::string_view bytes) { waiting_ += bytes; }
 
-  /// Writes what waits. What could not be written goes on waiting.
+  /// Writes what waits. Bytes that could not be written stay queued.
   void flush() {
     std::size_t done = 0;
     while (done < waiting_.size()) {

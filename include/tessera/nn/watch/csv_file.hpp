@@ -11,11 +11,10 @@
 
 namespace tessera::nn::engine {
 
-/// A table of metrics as comma-separated values (RFC 4180): a column of steps, one of seconds since 1970, and one for
-/// each name, in the order in which they first came.
+/// A table of metrics as comma-separated values (RFC 4180). Its columns are the step, the seconds since 1970, and each
+/// name in the order of first appearance.
 ///
-/// A file that is there goes on. A name that it has not yet writes it anew with one more column, which is empty in the
-/// rows before.
+/// An existing file is continued. A new name rewrites it with one more column, which is empty in earlier rows.
 class csv_file {
  public:
   /// Rows from the step on at which it begins again are dropped, and so is a last one that was cut short.

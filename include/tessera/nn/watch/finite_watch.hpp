@@ -35,7 +35,7 @@ class finite_watch final : public layer_observer {
     std::string words() const;
   };
 
-  /// What counts as not finite: scores of a mask may be infinite.
+  /// The numbers that count as not finite: scores of a mask may be infinite.
   enum class counted : signed char { all, nan };
 
   explicit finite_watch(const team_handle& team, counted which = counted::all);
@@ -46,7 +46,7 @@ class finite_watch final : public layer_observer {
   /// nothing moves.
   void look_at(const engine::executor& net);
 
-  /// What came first since the beginning or the last `clear`, on all workers, which call it together.
+  /// The first finding since the beginning or the last `clear`, on all workers, which call it together.
   std::optional<finding> first(call_site at = call_site::here()) const;
   /// Throws it on all of them, if there is any.
   void check(call_site at = call_site::here()) const;

@@ -49,7 +49,7 @@ std::string in_a_row(const Numbers& all, const char* between) {
   return s;
 }
 
-/// What a tensor of a layer is called by messages.
+/// The name of a layer's tensor in messages.
 inline std::string called(const layer_tensor& x) {
   if (x.is == layer_tensor::parameter) return x.name;
   return fmt::format("{} {}", x.is == layer_tensor::operand ? "operand" : "result", x.number);

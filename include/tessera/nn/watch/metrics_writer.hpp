@@ -13,7 +13,7 @@
 
 namespace tessera::nn {
 
-/// What a `metrics_writer` writes, and when.
+/// The files of a `metrics_writer`, and when it writes them.
 struct metrics_options {
   bool csv = true;          ///< FOLDER/metrics.csv
   bool tensorboard = true;  ///< FOLDER/events.out.tfevents.TIME.HOST.…
@@ -22,15 +22,14 @@ struct metrics_options {
   std::optional<std::int64_t> begins_at{};  ///< of a run that is resumed: what was written from this step on is dropped
 };
 
-/// Writes the numbers of a run for tools that people have: a table of comma-separated values, and TensorBoard's events.
+/// Writes the numbers of a run for common tools: a table of comma-separated values, and TensorBoard's event files.
 ///
 ///   ts::nn::metrics_writer metrics(team, "runs/7");
 ///   metrics.write(step, {{"loss", loss}, {"lr", 1e-3}});
 ///
-/// All workers of the team call it, in one order; the first one of the mesh writes. What is there already goes on: the
-/// table in its file, events in another file of the folder. What the disk refuses is one error on every worker: of
-/// opening at once, of writing at the call whose rows were to be there, as the count of calls says it. Between those
-/// nothing is exchanged.
+/// All workers of the team call it, in one order; the first one of the mesh writes. An existing run is continued: the
+/// table in its file, events in another file of the folder. A failure of the disk is one error on every worker: at once
+/// when opening, else at the flush that the count of calls brings (`flush_rows`). Between those nothing is exchanged.
 class metrics_writer {
  public:
   explicit metrics_writer(const team_handle& team, const std::filesystem::path& folder,

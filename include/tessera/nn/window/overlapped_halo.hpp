@@ -10,11 +10,11 @@
 
 namespace tessera::detail {
 
-/// A worker's part of a box, which an operation takes where it lies while the halo is on its way, and edges of what is
-/// held then, each taken by itself: what they give takes the place of what the part gave there, or is added to it.
+/// A worker's part of a box, which an operation takes where it lies while the halo travels, and the edges of the
+/// completed box. Each edge is computed by itself; its results replace the part's results there, or are added to them.
 /// Nothing else of the part is copied, forward or backward.
 struct overlapped_halo {
-  /// What lies at one end of a dimension, in the padded box, and the outputs that it gives.
+  /// The edge at one end of a dimension, in the padded box, and the outputs that it gives.
   struct edge {
     box_vector begins, sizes;
     int dimension;
@@ -41,7 +41,7 @@ struct overlapped_halo {
     for (int d = 0; d < begins.count; ++d) x = narrowed(x, d, begins[d], parts[d]);
     return x;
   }
-  /// What an edge reads of the part, if anything: where it lies in what the edge reads, and in the part.
+  /// The elements of the part that an edge reads, if any: their place in the edge's box, and in the part.
   std::optional<std::pair<at::Tensor, at::Tensor>> shared(const edge& e, at::Tensor read, at::Tensor part) const {
     for (int d = 0; d < begins.count; ++d) {
       const interval both = overlap({e.begins[d], e.begins[d] + e.sizes[d]}, {begins[d], begins[d] + parts[d]});
@@ -166,7 +166,7 @@ class box_by_edges {
     node_->set_next_edges(torch::autograd::collect_next_edges(input));
   }
 
-  /// What operations(box, how) give, of the part and then of each edge.
+  /// The results of operations(box, how), of the part and then of each edge.
   template <class OfPart, class OfEdge>
   at::Tensor compute(const OfPart& of_part, const OfEdge& of_edge) {
     halo_.arrived();  // what is here is taken: its owner waits for that

@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-/// The edges of a part under windows, of an exchange that brings a halo and nothing else; how(0) is how the operation
-/// takes the part, how(i) the i-th edge. They serve while no more than a share of the outputs is at edges.
+/// The edges of a part under windows, for an exchange that brings only a halo. how(0) says how the operation takes the
+/// part, how(i) the i-th edge. They serve while no more than a share of the outputs is at edges.
 template <class How>
 class edges_of_windows : public overlapped_halo {
  public:
@@ -58,8 +58,8 @@ class edges_of_windows : public overlapped_halo {
   bool serves_ = false;
 };
 
-/// How a worker reads what its outputs need where those at the edges of its part alone read what others hold: the
-/// operation pads the part itself, and each edge is computed again, of a padded box of its own.
+/// A worker's reading where only the outputs at the edges of its part need what others hold. The operation pads the
+/// part itself; each edge is computed again from a padded box of its own.
 class window_edges : public edges_of_windows<kernel_lists> {
  public:
   window_edges(const redistribution& x, int rank, const holding& outputs, double most, int first,

@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-/// The positions that the outputs of one worker read along a dimension, those beyond the edge included: one stretch,
-/// counted on around the end where the outputs run around it.
+/// The positions that one worker's outputs read along a dimension, beyond the edge too: one stretch, which continues
+/// around the end where outputs do.
 inline interval stretch(const intervals& outputs, const window& w) {
   const index_t lo = outputs[0].lo;
   return {w.first(lo), w.last(lo + size_of(outputs) - 1) + 1};
@@ -57,8 +57,8 @@ struct picture_lists : kernel_lists {
   bool lines_;
 };
 
-/// How a worker reads what its outputs need under kernels that slide over the last dimensions of a layout: its padded
-/// box, and of that exactly the positions that are read.
+/// A worker's reading under kernels that slide over the last dimensions of a layout: its padded box, restricted to
+/// exactly the positions that are read.
 class window_reading {
  public:
   window_reading(const layout& of, const team_state& team, const holding& outputs, int first,
@@ -99,7 +99,7 @@ class window_reading {
   }
 
  private:
-  /// What is read along a dimension, where that is not all: positions one after the other, or a list of places.
+  /// The positions read along a dimension, where these are not all: a range, or a list of places.
   struct part {
     int dimension;
     index_t begin, size;
@@ -141,15 +141,15 @@ class window_giving {
   const kernel_lists& lists() const { return lists_; }
   const std::vector<index_t>& cut() const { return cut_; }
   const std::vector<index_t>& further() const { return further_; }
-  /// Whether the operation itself adds a bias well: zeros that are filled in would lack it, and one beside padding at
-  /// the far end alone takes LibTorch a slow way.
+  /// Whether the operation should add the bias itself. Zeros that are filled in would lack it; with padding at the far
+  /// end alone, LibTorch would take a slow path.
   bool takes_bias() const {
     return complete() && std::all_of(further_.begin(), further_.end(), [](index_t n) { return n == 0; });
   }
   /// Whether inputs give all outputs.
   bool complete() const { return around_.empty(); }
 
-  /// What the inputs give as the outputs that are wanted.
+  /// The results of the inputs, cropped to the outputs that are wanted.
   at::Tensor placed(at::Tensor y) const {
     for (const part& p : parts_) y = narrowed(y, p.dimension, p.begin, p.size);
     return complete() ? y : around_.around(y);
@@ -176,8 +176,8 @@ inline at::ScalarType multiplied_in(const at::Tensor& x) {
   return x.device().is_cpu() ? added_in(x.scalar_type()) : x.scalar_type();
 }
 
-/// The same of a convolution. On the host it is float where oneDNN adds them one by one, else double, as LibTorch's
-/// other kernel for float is Winograd's, and a half type shows its errors.
+/// The same of a convolution. On the host it is float where oneDNN adds them one by one. Else it is double: LibTorch's
+/// other float kernel is Winograd's, whose errors a half type shows.
 inline at::ScalarType convolved_in(const at::Tensor& x) {
   const at::ScalarType e = x.scalar_type();
   if (!at::isReducedFloatingType(e) || !x.device().is_cpu()) return e;

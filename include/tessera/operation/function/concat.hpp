@@ -7,8 +7,8 @@ namespace tessera {
 
 namespace detail {
 
-/// How tensors lie to be put one behind the other: along the dimension each in its range of one tiling, so that every
-/// worker has its part of the result when it puts its boxes end to end.
+/// Layouts in which tensors are concatenated: along the dimension, each is cut as its range of one tiling. Each worker
+/// has its part of the result when it puts its boxes end to end.
 struct end_to_end {
   refusal why;
   static_vector<layout, 4> used = no_items<layout, 4>;
@@ -100,8 +100,8 @@ constexpr index_t moved(const static_vector<tensor_value, 4>& x, const end_to_en
 
 namespace functions {
 
-/// Tensors one behind the other along a dimension. Where one of them cuts it each is taken to its range of the result,
-/// which is balanced and cut as that operand is whose cut moves least; or which lies in partition Q.
+/// Tensors one behind the other along a dimension. Where an operand cuts it, each is taken to its range of the result,
+/// which lies in partition Q. Without Q the result is balanced, and cut as the operand whose cut moves least.
 template <int Dim, class Q = void>
 struct concat : engine::function {
   static constexpr const char* name = "concat";

@@ -1,10 +1,9 @@
 #pragma once
 
-// The functions that act element by element, each in one line: name, how it depends on its operands, which elements it
-// takes, which it gives, what backward reads, and what it computes of boxes x and y. Those of a box x and a number n
-// have the name of their call behind their own. Activations have options, numbers that are as said unless given: name,
-// what backward reads, the options, what must hold of them, and what is computed. Types, calls and computations are
-// made of these lists.
+// The elementwise functions, one a line: name, dependence on the operands, elements taken, element given, what backward
+// reads, the computation of boxes x and y. Those of a box x and a number n have the name of their call behind their
+// own. Activations have options, numbers that are as said unless given: name, what backward reads, the options, what
+// must hold of them, and what is computed. Types, calls and computations are made of these lists.
 
 // clang-format off
 #define TESSERA_FUNCTIONS_OF_ONE(f)                                                 \

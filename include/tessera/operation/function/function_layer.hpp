@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace detail {
 
-/// What a function of tensors is as a layer, which the serial model has not.
+/// A function of tensors as a layer, which the serial model does not have.
 template <class F, class... Values>
 constexpr layer_plan plan_function(const F& f, const Values&... x) {
   const function_value y = f.on(x...);

@@ -2,10 +2,10 @@
 
 #include <tessera/meta/call_site.hpp>
 #include <tessera/operation/function/elementwise.hpp>
-#include <tessera/operation/function/reductions.hpp>
+#include <tessera/operation/function/loss_layouts.hpp>
 
-// The losses of single elements, each in one line: name, whether both operands are probabilities, which numbers it
-// holds, and what it computes of boxes x and y and its number n, `each` for each element.
+// The losses of single elements, one a line: name, whether both operands are probabilities, the numbers it allows, the
+// computation. This takes boxes x and y and the loss's number n, with `each` as LibTorch's reduction.
 // clang-format off
 #define TESSERA_LOSSES(f)                                                                                          \
   f(l1_loss, false, true, at::l1_loss(x, y, each))                                                                 \
@@ -23,8 +23,8 @@ namespace tessera {
 
 namespace nn {
 
-/// What becomes of the losses of elements or samples: they stay, or all workers get their mean, their sum, their sum
-/// over the batch's extent.
+/// The reduction of the losses of elements or samples: none, or for all workers their mean, their sum, their sum over
+/// the batch's extent.
 enum class reduction : signed char { none, mean, sum, batch_mean };
 
 }  // namespace nn
@@ -32,59 +32,6 @@ enum class reduction : signed char { none, mean, sum, batch_mean };
 namespace functions {
 
 namespace detail {
-
-/// What is left of a layout for one number a sample; what cut the classes, dimension 1, gets another placement.
-constexpr layout per_sample(const layout& x, const axis_placement& classes) {
-  layout y;
-  y.mesh = x.mesh;
-  for (int d = 0; d < x.dims.count; ++d)
-    if (d != 1) y.dims.push(x.dims[d]);
-  for (axis_placement r : x.placements) {
-    if (r.kind == placement::cut && r.dimension == 1) r = classes;
-    else if (r.kind == placement::cut && r.dimension > 1) --r.dimension;
-    y.placements.push(r);
-  }
-  return y;
-}
-
-/// A few numbers in place of each, side by side: one exchange serves them all.
-constexpr layout in_rows(const layout& x, index_t count) {
-  layout y;
-  y.mesh = x.mesh;
-  y.dims.push({});
-  y.dims[0].extent = count;
-  for (const dimension& d : x.dims) y.dims.push(d);
-  for (axis_placement r : x.placements) {
-    if (r.kind == placement::cut) ++r.dimension;
-    y.placements.push(r);
-  }
-  return y;
-}
-
-/// The sums of a few numbers over all elements, which every worker gets.
-constexpr exchange_value summing(const layout& each, index_t rows) {
-  layout terms = one_number(each.mesh);
-  const layout all = in_rows(terms, rows);
-  for (int a = 0; a < each.placements.count; ++a)
-    terms.placements[a] =
-        each.placements[a].kind == placement::cut ? axis_placement{placement::partial} : each.placements[a];
-  return {in_rows(terms, rows), all, element::float64};
-}
-
-constexpr element wide(element e) { return bytes_of(e) < bytes_of(element::float32) ? element::float32 : e; }
-
-/// The exchange of a few numbers a sample, of each of which workers have terms where the classes are cut.
-constexpr exchange_value over_classes(const tensor_value& x, index_t rows) {
-  return {in_rows(per_sample(x.layout, {placement::partial}), rows),
-          in_rows(per_sample(x.layout, {placement::invariant}), rows), wide(x.element)};
-}
-
-/// What elements that some worker has twice do not let sum.
-constexpr refusal check_sums(const signature& op, const layout& x) {
-  static_vector<operand, 4> one = no_items<operand, 4>;
-  one.push({x, false});
-  return infer(op, one).why;
-}
 
 /// The letters of weights, which are repeated where they lack a dimension of x or have one element there.
 constexpr letters letters_of_weights(const layout& w, const layout& x) {
@@ -133,7 +80,7 @@ struct loss_of_samples : function {
   number n;
   static constexpr bool holds(const number&) { return true; }
 
-  /// What one number for each sample of x is, whose other operands these letters say.
+  /// The result with one number for each sample of x; these letters describe its other operands.
   template <class... Rest>
   static constexpr function_value samples(const signature& op, const tensor_value& x, const Rest&... rest) {
     static_vector<operand, 4> operands = no_items<operand, 4>;
@@ -164,8 +111,8 @@ struct class_numbers {
   index_t count = 0;
 };
 
-/// −Σ t x over the classes of x[n, c, d…], of scores by their log_softmax; t is 1 at a label, or a tensor of
-/// probabilities, and each class may weigh more, by a list or by a tensor w[c] that every worker has.
+/// −Σ t x over the classes of x[n, c, d…]; of scores, x is their log_softmax. t is 1 at a label, or a tensor of
+/// probabilities. Classes may have weights: a list, or a tensor w[c] that every worker has.
 template <bool OfScores>
 struct loss_of_classes : loss_of_samples {
   static constexpr bool divides = true;
@@ -264,9 +211,9 @@ struct cosine_embedding_loss : engine::loss_of_samples {
 
 namespace engine {
 
-/// A loss and its reduction: what is reduced, what a mean divides by where only the elements say it, and how many
-/// targets are none are summed in one exchange, in double, to an invariant; so backward moves nothing for it. Half
-/// types are float before, and the result alone is rounded.
+/// A loss and its reduction. One exchange, in double, sums to an invariant, so backward moves nothing for it. It sums
+/// the losses, a mean's divisor where only elements say it, and the count of invalid targets. Half types are float
+/// before, and the result alone is rounded.
 template <class Of>
 struct reduced_loss : Of {
   using held = reduced_loss;  ///< what a program that is put together while it runs holds: one for all reductions

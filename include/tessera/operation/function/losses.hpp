@@ -88,8 +88,8 @@ constexpr auto kl_div(const X& x, const Y& y, const nn::kl_div_options& how = {}
   return call(tessera::detail::loss_with<functions::kl_div, By>(how.log_target, at), x, y);
 }
 
-/// −y log x − (1 − y) log(1 − x) of probabilities, logarithms no less than −100; weights multiply it. What is no
-/// probability is told on all workers.
+/// −y log x − (1 − y) log(1 − x) of probabilities, logarithms no less than −100; weights multiply it. An operand that
+/// is no probability is an error on all workers.
 template <reduction By = reduction::mean, engine::AnyTensor X, engine::AnyTensor Y>
 constexpr auto binary_cross_entropy(const X& x, const Y& y, call_site at = call_site::here()) {
   return call(tessera::detail::loss_with<functions::binary_cross_entropy, By>({}, at), x, y);

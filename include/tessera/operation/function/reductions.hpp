@@ -6,8 +6,8 @@
 
 #include <limits>
 
-// The functions that reduce dimensions, each in one line: name, how it depends on its operand, which elements it takes,
-// which it gives, what backward reads, and what combines the terms that workers have of a cut dimension.
+// The reductions of dimensions, one a line: name, dependence on the operand, elements taken, element given, what
+// backward reads, how terms combine.
 // clang-format off
 #define TESSERA_REDUCTIONS(f)                                   \
   f(sum, multilinear, everything, counts, nothing, sum)         \
@@ -38,8 +38,8 @@ constexpr signature reduced(const layout& x, linearity kind, combine with = comb
   return s;
 }
 
-/// What is counted of x, unless x is terms that are counted in a wider element: of integers that wrap, and of booleans,
-/// the count of a sum is no sum of counts.
+/// The result of counting x; refused where x is terms whose count has a wider element. For wrapping integers and for
+/// booleans, the count of a sum is no sum of counts.
 constexpr function_value counted(function_value y, const tensor_value& x) {
   if (!y.why.ok() || x.element == y.result.element || y.result.element == element::boolean) return y;
   for (int a = 0; a < x.layout.placements.count; ++a)
@@ -72,7 +72,7 @@ TESSERA_REDUCTIONS(TESSERA_FUNCTION)
 
 namespace engine {
 
-/// What reduces dimensions by exchanges: whole values along the axes that cut them.
+/// A reduction of dimensions by exchanges: whole values along the axes that cut them.
 template <int... Dims>
 constexpr function_value reduced_by_exchange(const tensor_value& x, takes elements, gives result) {
   function_value y = local(reduced<Dims...>(x.layout, linearity::nonlinear, combine::max), elements, result, x);

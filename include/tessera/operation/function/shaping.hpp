@@ -33,8 +33,8 @@ constexpr bool among(int dim) {
   return found;
 }
 
-/// What only shapes one tensor, so that it passes terms of any combine: `write` makes the signature, told the operand's
-/// letters.
+/// A function that only reshapes one tensor, so that it passes terms of any combine: `write` makes the signature from
+/// the operand's letters.
 template <class Write>
 constexpr signature shaped(const layout& x, const refusal& why, const Write& write) {
   signature s;
@@ -170,7 +170,8 @@ struct flatten : engine::function {
   }
 };
 
-/// A dimension as two, the inner one of an extent; a cut in grains of a multiple of it becomes a cut of the outer one.
+/// A dimension as two, of which the inner has a given extent. A cut in grains of a multiple of that extent becomes a
+/// cut of the outer one.
 template <int Dim, index_t Inner>
 struct unflatten : engine::function {
   static constexpr const char* name = "unflatten";

@@ -16,9 +16,9 @@ struct attention_description {
 
 namespace detail {
 
-// What LibTorch's fused kernel holds: what it reads and gives, and a number for each query; keys and values are copied
-// out for each query of theirs. A gradient that is differentiated reads the same. `heads` is the result before its
-// heads are joined.
+// The memory of LibTorch's fused kernel: its operands and result, and a number for each query. Keys and values are
+// copied out for each of their queries. A gradient that is differentiated reads the same. `heads` is the result before
+// its heads are joined.
 constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   const int dims = heads.dims.count;
   heads.dims[dims - 1].extent = 1;
@@ -34,8 +34,8 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
 
 namespace engine {
 
-/// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e]: the result is [n…, t, g
-/// · r · e], and a cut of the heads g is one in grains. Samples and heads may be cut, alike; the sequence is whole.
+/// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e], with result [n…, t, g ·
+/// r · e]. A cut of the heads g becomes one in grains. Samples and heads may be cut, alike; the sequence is whole.
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
                              const tensor_value& v) {
   if (!layer.why.ok()) return refused_layer(layer.why);

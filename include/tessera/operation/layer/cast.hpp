@@ -28,8 +28,8 @@ constexpr layer_plan plan_of(const cast_description& layer, const tensor_value& 
 
 namespace nn {
 
-/// x rounded to an element, its gradient to that of x: `cast<bfloat16>`. What follows computes in it;
-/// `weights_as<float>` says that a layer's weights are stored wider.
+/// x rounded to an element, its gradient to that of x: `cast<bfloat16>`. Later layers compute in it;
+/// `weights_as<float>` stores a layer's weights wider.
 template <class Element = void>
 struct cast : engine::described_layer<cast<Element>> {
   static constexpr const char* name = "cast";

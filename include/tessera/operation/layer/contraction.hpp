@@ -4,7 +4,7 @@
 
 namespace tessera::engine {
 
-/// What linear layers and convolutions have in common: a weight [out, in, kernel…] summed over the input's features. A
+/// The common part of linear layers and convolutions: a weight [out, in, kernel…] summed over the input's features. A
 /// transposed convolution is the adjoint of a convolution of its result, so its weight is [in, out, kernel…]. Experts
 /// have a weight each, [experts, in, out].
 struct contraction {
@@ -33,7 +33,7 @@ struct contraction {
 
   static constexpr index_t none = -1;
   constexpr bool by_expert() const { return experts >= 0; }
-  /// Which dimension of the weight is that of its inputs, and which that of its outputs.
+  /// The dimension of the weight that is its inputs', and the one that is its outputs'.
   constexpr int inputs_at() const { return transposed ? 0 : 1; }
   constexpr int outputs_at() const { return by_expert() ? 2 : 1 - inputs_at(); }
 

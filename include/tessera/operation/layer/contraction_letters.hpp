@@ -4,7 +4,7 @@
 
 namespace tessera::detail {
 
-/// What a contraction does to each dimension: the signatures of its product and of the sum with its bias.
+/// The signatures of a contraction: of its product, and of the sum with its bias.
 class contraction_letters {
  public:
   constexpr contraction_letters(const layout& x, const contraction& layer, int feature)

@@ -57,10 +57,10 @@ namespace engine {
 
 /// Plans a contraction: (raw → output) ∘ (x · w) ∘ (input → used) + bias.
 ///
-/// Where the weight's cut is not given it is the cheapest, by the bytes of one sample forward and backward: of the axes
-/// that cut the features, the inner ones gather the input and the outer ones reduce the result; ties go to gathering.
-/// So is, for each cut dimension of a transposed convolution, whether a halo of the input comes or the result's terms
-/// are added; ties go to the halo.
+/// A weight's cut that is not given is the cheapest, by the bytes of one sample forward and backward. Of the axes that
+/// cut the features, inner ones gather the input and outer ones reduce the result; ties go to gathering. Each cut
+/// dimension of a transposed convolution likewise takes the cheaper way: a halo of the input, or a sum of the result's
+/// terms. Ties go to the halo.
 constexpr layer_plan plan_of(const contraction& layer, const tensor_value& in) {
   const layout& x = in.layout;
   layer_plan refused;

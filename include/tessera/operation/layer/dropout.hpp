@@ -9,7 +9,7 @@ template <index_t Numerator, index_t Denominator>
 struct probability {};
 /// Whole channels of a sample are dropped, not single elements.
 struct channelwise {};
-/// What is dropped becomes the least value of a selu, and mean and variance stay.
+/// Dropped elements become the least value of a selu; mean and variance stay.
 struct alpha {};
 
 template <index_t Numerator, index_t Denominator>
@@ -52,8 +52,8 @@ struct dropout_layer {
 };
 
 /// In training, zeros in place of some elements, and the others larger so that their mean stays (Srivastava et al.
-/// 2014). Which, follows from seed, path, global index and how often it drew before, which is in the state dict: the
-/// same on any partition, and behind a loading.
+/// 2014). Seed, path, global index and the number of earlier draws choose the elements. That number is in the state
+/// dict; the choice is the same on any partition, and after loading.
 ///
 /// Options: `probability<n, d>` (1/2), `channelwise`, `alpha`.
 template <class... Options>

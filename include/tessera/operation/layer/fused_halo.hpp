@@ -17,8 +17,8 @@ struct halo_step {
 
 /// Plans the one wide halo of a chain of layers: blocks → what all their windows need, one after the other.
 ///
-/// What lies between two of the layers is held in copies and computed by all who need it; beyond its own global edge it
-/// is padding again. Bytes: the ghost elements of the composed window, once.
+/// Values between two of the layers are held in copies, computed by each worker that needs them. Beyond its own global
+/// edge such a value is padding again. Bytes: the ghost elements of the composed window, once.
 constexpr layer_plan plan_fused_halo(const layout& x, const static_vector<halo_step, 16>& steps) {
   layer_plan p;
   layout out = x;

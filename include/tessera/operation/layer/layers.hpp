@@ -7,7 +7,7 @@
 namespace tessera {
 
 /// A layer says what it is by one function of its operands' values: plan(tensor_value, …) → layer_plan. One whose
-/// results lie on another mesh than its first operand names that `mesh_type`. What it computes on a worker is its
+/// results lie on another mesh than its first operand names that `mesh_type`. A worker's computation is its
 /// `forward(call)`, or that of the family whose value `description()` is (docs/adding-operations.md).
 template <class L>
 concept Layer = engine::kind_of<L> == kind::layer;

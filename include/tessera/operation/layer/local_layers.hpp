@@ -29,7 +29,7 @@ constexpr layer_plan plan_elementwise(const layout& x, linearity kind = linearit
   return detail::local(x, s);
 }
 
-/// What a pooling does with each window of the dimensions behind the first two.
+/// The operation of a pooling on each window of the dimensions behind the first two.
 struct pooling {
   enum class kind : signed char { max, average };
 

@@ -11,8 +11,8 @@ namespace engine {
 /// The eps that stands for the distance of 1 from the next number of the element.
 inline constexpr double eps_of_element = -1;
 
-/// Which elements are normalised together: those that share all but the last dimensions, or those of a channel or of
-/// neighbouring ones, of all samples or of one.
+/// The elements that are normalised together. Either they share all but the last dimensions, or they are of one channel
+/// or neighbouring ones, of all samples or one.
 struct row_groups {
   bool by_channel = false;
   bool by_sample = false;
@@ -155,8 +155,8 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
 
 namespace engine {
 
-/// Plans a normalisation. Of a group that is cut each worker sends what it has: its mean and the squares from it, of
-/// which all then make those of the whole; sums of squares would lose what a large mean leaves of them.
+/// Plans a normalisation. Each worker sends, of a group that is cut, its mean and its squared distances from that mean;
+/// all combine these into the group's. Plain sums of squares would lose what a large mean leaves of them.
 constexpr layer_plan plan_of(const normalisation& layer, const tensor_value& in) {
   const layout& x = in.layout;
   const int dims = x.dims.count;

@@ -5,10 +5,10 @@
 
 namespace tessera {
 
-/// What is added to a variance before its root: `eps<1, 1'000>` is 0.001.
+/// The addend to a variance before its root: `eps<1, 1'000>` is 0.001.
 template <index_t Numerator, index_t Denominator>
 struct eps {};
-/// What a call counts in running statistics: `momentum<1, 10>` is 0.1.
+/// The weight of a call in running statistics: `momentum<1, 10>` is 0.1.
 template <index_t Numerator, index_t Denominator>
 struct momentum {};
 /// Running statistics are means over all calls.
@@ -144,7 +144,7 @@ struct instance_norm : engine::described_layer<instance_norm<Options...>> {
   }
 };
 
-/// What shares all but the last dimensions with mean 0 and variance 1, times weight plus bias.
+/// Normalises the elements that share all but the last dimensions to mean 0 and variance 1, times weight plus bias.
 ///
 /// Options: `over_last<k>` (1), `eps` (1e-5), `no_affine`, `no_bias`.
 template <class... Options>

@@ -4,7 +4,7 @@
 
 namespace tessera::engine {
 
-/// What an option speaks of; one layer takes one option of a kind.
+/// The subject of an option; a layer takes one option of a kind.
 enum class option_kind : unsigned char {
   nothing,
   kernel,

@@ -31,7 +31,7 @@ struct output_size {};
 /// Distances of a kernel's taps; 1 unless said.
 template <index_t... Distances>
 struct dilation {};
-/// What lies in the padding: `padding_mode<boundary::reflect>`, or one boundary for each dimension,
+/// The boundary in the padding: `padding_mode<boundary::reflect>`, or one for each dimension,
 /// `padding_mode<boundary::periodic, boundary::zero>`; zeros unless said.
 template <boundary... Edges>
 struct padding_mode {};

@@ -20,8 +20,8 @@ struct pixel_shuffle_description {
   }
 };
 
-/// Plans a pixel shuffle or its inverse: what goes together lies on one worker, so a cut that goes through it moves to
-/// where it does not.
+/// Plans a pixel shuffle or its inverse. Elements that are shuffled together lie on one worker; a cut through them
+/// moves to where it separates none.
 constexpr layer_plan plan_of(const pixel_shuffle_description& layer, const tensor_value& in) {
   const layout& x = in.layout;
   const int space = x.dims.count - 2;
@@ -55,8 +55,8 @@ constexpr layer_plan plan_of(const pixel_shuffle_description& layer, const tenso
 
 namespace nn {
 
-/// [n, c·r², h, w] → [n, c, h·r, w·r], y[n, c, h·r + i, w·r + j] = x[n, (c·r + i)·r + j, h, w] (Shi et al. 2016);
-/// likewise of one and of three dimensions of space, with r and r³.
+/// [n, c·r², h, w] → [n, c, h·r, w·r], y[n, c, h·r + i, w·r + j] = x[n, (c·r + i)·r + j, h, w] (Shi et al. 2016). With
+/// one or three dimensions of space the factor is r or r³.
 template <index_t Factor>
 struct pixel_shuffle : engine::described_layer<pixel_shuffle<Factor>> {
   static constexpr const char* name = "pixel_shuffle";

@@ -198,8 +198,8 @@ constexpr layer_plan plan_of(const projection& layer, const tensor_value& of) {
 namespace nn {
 
 /// Queries [n, t, KeyHeads, Heads / KeyHeads, Features], keys and values [n, t, KeyHeads, Features] of x[n, t, in], for
-/// attention: heads of one key stand together, and are cut together. In the serial model they are one linear layer with
-/// the rows q | k | v.
+/// attention. Heads that share a key are neighbours and are cut together. In the serial model they are one linear layer
+/// with the rows q | k | v.
 ///
 /// Options: `cut_out<axes…>` cuts the heads, `no_bias`, `weights_as<element>`.
 template <index_t Heads, index_t KeyHeads, index_t Features, class... Options>

@@ -8,8 +8,8 @@ namespace engine {
 
 /// Zeros in place of elements, or of whole channels of a sample, with a probability.
 ///
-/// With `alpha` they become −α, the least value of a selu, and all are then scaled and shifted so that a mean of 0 and
-/// a variance of 1 stay (Klambauer et al. 2017).
+/// With `alpha` they become −α, the least value of a selu. All elements are then scaled and shifted to keep mean 0 and
+/// variance 1 (Klambauer et al. 2017).
 struct dropout_description {
   double probability = 0;
   bool channelwise = false;

@@ -2,7 +2,7 @@
 
 namespace tessera::engine {
 
-/// What an option says, where it is not left to the layer.
+/// An option's value, unless it is left to the layer.
 template <class T>
 class setting {
  public:

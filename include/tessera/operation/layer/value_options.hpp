@@ -34,8 +34,7 @@ class numbers_per_dimension {
 /// An integer for each dimension: kernels, strides, paddings.
 using per_dimension = numbers_per_dimension<index_t>;
 
-/// What lies beyond the edges of the dimensions that a kernel slides over: `boundary::reflect` of all of them, or one
-/// for each,
+/// The boundary of the dimensions that a kernel slides over: `boundary::reflect` of all, or one for each,
 /// `{boundary::periodic, boundary::zero}`; zeros unless said.
 class boundaries : public numbers_per_dimension<boundary> {
  public:

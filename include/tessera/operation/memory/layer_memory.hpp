@@ -22,7 +22,7 @@ constexpr index_t bytes_held(const layout& x, element e) {
   return n;
 }
 
-/// What a change of layout takes of a worker's memory.
+/// The memory of a worker for a change of layout.
 struct change_memory {
   index_t before = 0;     ///< the box that it begins with
   index_t behind = 0;     ///< the box that it ends with
@@ -60,7 +60,7 @@ constexpr change_memory memory_of(const layout& from, const layout& to, element 
   return m;
 }
 
-/// What a layer takes of a worker's memory, in bytes.
+/// The memory of a worker for a layer, in bytes.
 struct layer_memory {
   static_vector<change_memory, 4> operands;
   static_vector<change_memory, 4> results;
@@ -77,8 +77,8 @@ struct layer_memory {
   saved_tensors saves;
 };
 
-// What windows that are read in parts take for a padded box, of which the edges alone are filled, and keep of those,
-// where any worker reads so and none reads a padded box as a whole; else nothing.
+// The memory of a padded box of which only the edges are filled, and the part of it that is kept. Zero unless some
+// worker reads its windows in parts and none reads a padded box as a whole.
 struct edge_memory {
   index_t padded = 0;
   index_t kept = 0;

@@ -4,8 +4,8 @@
 
 namespace tessera::detail {
 
-/// What lives in memory while a program runs in numbers: boxes of values by who holds them, gradients, and all else by
-/// its bytes.
+/// The memory alive in a simulated run of a program: boxes of values by their holders, gradients, and all else by its
+/// bytes.
 template <int Values>
 class memory_ledger {
  protected:

@@ -4,7 +4,7 @@
 
 namespace tessera::engine {
 
-/// What lives at once of activations while one node of a network computes, in bytes.
+/// The activations alive at once while one node of a network computes, in bytes.
 struct node_memory {
   index_t forward = 0;  ///< in training
   index_t backward = 0;

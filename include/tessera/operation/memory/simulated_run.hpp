@@ -26,7 +26,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
       }
   }
 
-  /// What lives while a node computes, as far as it was run.
+  /// The memory alive while a node computes, as far as the run went.
   constexpr const node_memory& at(int node) const { return at_[node]; }
 
   /// The peak of forward; where `saves`, what backward reads is kept.

@@ -61,7 +61,7 @@ struct layer_bundled {
   static constexpr const bundle_member* first = members.data();
 };
 
-/// What a bundle moves on the way back: partial → invariant of one dimension, for each list of workers that sum it.
+/// The traffic of a bundle in backward: partial → invariant of one dimension, for each list of workers that sum it.
 constexpr direction bundle_direction(const bundle_kind& kind, const bundle_member* const* members, int count) {
   direction all;
   bool even = true;
@@ -93,8 +93,7 @@ constexpr direction bundle_direction(const bundle_kind& kind, const bundle_membe
   return all;
 }
 
-/// What the gradients of these members, in the order in which forward takes them, move in bundles instead of one by
-/// one.
+/// The traffic of these members' gradients, in the order in which forward takes them, in bundles instead of one by one.
 template <int Count>
 constexpr void in_bundles(direction& reduced, const bundle_member* const (&members)[Count]) {
   for (const index_t n : {reduced.bytes, reduced.lower_bound_bytes, reduced.messages})

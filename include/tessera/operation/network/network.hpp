@@ -9,7 +9,7 @@ namespace tessera {
 
 namespace engine {
 
-/// What types know of a layer at its layouts.
+/// A type's record of a layer at its layouts.
 struct layer_record {
   const char* name = nullptr;
   bool only_here = false;  ///< no layer of the serial network: it takes no number in its keys

@@ -9,16 +9,15 @@ namespace engine {
 
 /// The memory of a network on one worker, in bytes: each tensor counts as on the worker that has most of it.
 ///
-/// `forward` and `training` are what lives at once of activations: the inputs and outputs, which the caller holds, the
-/// values that somebody still reads, what a layer makes of its operands and parameters before it computes, and what it
-/// computes in. With `training` it is that of forward, which keeps what backward reads, and of backward, from given
-/// gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each is at
-/// least what LibTorch's allocator is asked for.
+/// `forward` and `training` are the peaks of activations. They count inputs and outputs, which the caller holds, and
+/// values that somebody still reads. They also count what a layer makes of operands and parameters before it computes,
+/// and its workspace. `training` covers forward, which keeps what backward reads, and backward. Backward runs from
+/// given gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each
+/// is at least what LibTorch's allocator is asked for.
 ///
-/// What transports hold is not of LibTorch's memory and not counted, nor are the wider copies in which operations on
-/// half types compute. A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN,
-/// less is asked for. Attention is counted as its fused kernel computes it, which wants queries and values of one
-/// number of features.
+/// Memory of transports is not LibTorch's and not counted, nor are the wider copies in which operations on half types
+/// compute. A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN, less is asked
+/// for. Attention is counted as its fused kernel computes it, which wants queries and values of one number of features.
 struct memory_value {
   index_t forward = 0;     ///< without gradients: a value is gone behind its last reader
   index_t training = 0;    ///< forward and backward
@@ -110,8 +109,7 @@ struct constant_peak {
 
 // As `traffic` asks, line by line: one function for both would name the network once more in the message of a mistake.
 
-/// What a network takes of a worker's memory for given values of its dynamic extents:
-/// `peak_memory<net>(bind<batch>(64)).training`.
+/// The memory of a worker for a network with given dynamic extents: `peak_memory<net>(bind<batch>(64)).training`.
 template <class Network, class... Bindings>
 constexpr engine::memory_value peak_memory(const Bindings&... bindings) {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;

@@ -8,8 +8,8 @@ namespace tessera::nn {
 /// `recompute<transformer_block>`.
 ///
 /// Activations within the part live one part at a time, and its forward costs twice, its exchanges too (Chen et al.
-/// 2016, arXiv 1604.06174). Keys, values and gradients are those of the part itself, of every order; a dropout in it
-/// draws the same mask, and buffers are assigned once.
+/// 2016, arXiv 1604.06174). Keys, values and gradients of every order are those of the part itself. A dropout in it
+/// draws the same mask again, and buffers are assigned once.
 template <class Part>
 struct recompute {
   using wraps = Part;

@@ -29,9 +29,9 @@ struct tiles_over {
 
 namespace detail {
 
-/// Stores the parameters of a layer as tiles over these axes, as far as an axis holds copies of them: along it the
-/// dimension is cut that its workers share most evenly; what is too small for that lies on coordinate 0. What the layer
-/// takes stays as it is, but goes behind forward and is gathered again for backward, unless it is gathered once or
+/// Stores the parameters of a layer as tiles over these axes, as far as an axis holds copies of them. An axis cuts the
+/// dimension that its workers share most evenly; a parameter too small for that lies on coordinate 0. The layer's own
+/// form stays as it is. It is released behind forward and gathered again for backward, unless it is gathered once or
 /// held. Of a layer that is held all parameters are, copies as well.
 constexpr layer_plan stored_as_tiles(layer_plan p, const tiles_over& over) {
   for (int i = 0; p.why.ok() && i < p.parameters(); ++i) {
@@ -141,12 +141,12 @@ namespace nn {
 /// A layer or a module whose parameters are stored as tiles over axes that hold copies of them, which over data is FSDP
 /// and ZeRO-3: `sharded_over<linear<64>, data>`.
 ///
-/// use : stored → used gathers a parameter, and its adjoint scatters the sum of the gradients. What was gathered goes
-/// behind forward and is gathered again for backward, so p workers move (p − 1)/p of a parameter three times, where an
-/// all_reduce does twice, while each holds, and its optimizer steps, a p-th (Rajbhandari et al. 2020); with
-/// `gathered<gathering::once>` it stays, and moves twice; with `gathered<gathering::held>` it stays for any number of
-/// calls, whose gradients add up where it lies, and moves twice in all. Initial values, keys and results are those of
-/// the part itself.
+/// use : stored → used gathers a parameter, and its adjoint scatters the sum of the gradients. A gathered parameter is
+/// released behind forward and gathered again for backward. So p workers move (p − 1)/p of a parameter three times,
+/// where an all_reduce moves it twice. Each worker holds a p-th of it, and so does its optimizer (Rajbhandari et al.
+/// 2020). With `gathered<gathering::once>` the gathered parameter stays, and moves twice. With
+/// `gathered<gathering::held>` it stays for any number of calls, whose gradients add up locally; all of them together
+/// move it twice. Initial values, keys and results are those of the part itself.
 template <class Part, class... Axes>
 struct sharded_over {
   using wraps = Part;
@@ -173,8 +173,8 @@ struct sharded_over {
 
 /// A layer or a module whose gradients travel in bundles, DistributedDataParallel's buckets: `bundled<block>`.
 ///
-/// Workers sum them inside backward, 25 MiB of one element at a time, in the reverse of the order in which forward
-/// takes parameters; with axes parameters are stored as tiles over them besides.
+/// Workers sum the gradients inside backward, 25 MiB of one element at a time, in the reverse of the order in which
+/// forward takes parameters. With axes, parameters are also stored as tiles over them.
 template <class Part, class... Axes>
 using bundled = sharded_over<Part, Axes..., gathered<gathering::bundled>>;
 

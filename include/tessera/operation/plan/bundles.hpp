@@ -27,11 +27,11 @@ struct bundle_range {
   friend constexpr bool operator==(const bundle_range&, const bundle_range&) = default;
 };
 
-/// Lays members into bundles, one after the other: each into the open bundle of its kind, or into a new one where that
-/// has no room for it. Members of a kind have one element and one way back, so that one change of layout brings all.
+/// Packs members into bundles in order: each into the open bundle of its kind, or into a new one where that has no
+/// room. Members of a kind have one element and one way back, so that one change of layout brings all.
 ///
-/// Law: ranges of a bundle are aligned, in order and disjoint; a bundle holds `capacity` at most; of two neighbours of
-/// a kind the first has no room for the second's first member. Bundles are numbered as they are opened.
+/// Law: ranges of a bundle are aligned, in order and disjoint; a bundle holds `capacity` at most. Of two neighbours of
+/// a kind, the first has no room for the second's first member. Bundles are numbered as they are opened.
 template <class Kind, int Kinds>
 class bundle_packer {
  public:

@@ -19,8 +19,8 @@ constexpr void tile_experts(layout& x) {
   x.dims[0].balance(1);
 }
 
-/// A weight of these extents, the first of which is the experts', whose cut is that of x: each has its own where its
-/// slots are.
+/// A weight of these extents, one slice for each expert along the first, cut as x is there. Each worker has the weights
+/// of its own experts' slots.
 template <class Extents = std::initializer_list<index_t>>
 constexpr layout weight_of_each(const layout& x, const Extents& extents) {
   layout w = weight_for(x, extents);

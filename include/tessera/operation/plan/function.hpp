@@ -8,7 +8,7 @@ namespace tessera {
 
 namespace engine {
 
-/// What a function gives of tensors as values, or why it is refused.
+/// The result of a function of tensors as values, or its refusal.
 struct function_value {
   tensor_value result;
   refusal why;
@@ -24,13 +24,14 @@ using exchange_values = static_vector<exchange_value, 4>;
 
 /// A function of tensors is a value: it has a `name`, and `on(values…)` says what it gives. One that is a local
 /// operation has its signature, `signature_on(layouts…)`, too, another its `exchanges(values…)`; what it computes of
-/// boxes is `compute(f, boxes…)` on the tensor floor. What it holds in memory it says by `saves`, or by `hold(plan,
-/// values…)` where that depends on its operands.
+/// boxes is `compute(f, boxes…)` on the tensor floor. Its memory is `saves`, or `hold(plan, values…)` where it depends
+/// on its operands.
 ///
-/// What a function of types gives and moves follows from its own type; the numbers that it holds can only be refused.
+/// The result and traffic of a function of types follow from its own type; the numbers that it holds can only be
+/// refused.
 using function = detail::is_a<kind::function>;
 
-/// What a local operation gives, with an element of its own. Operands have one element, `of`; of operations of one's
+/// The result of a local operation, with an element of its own. Operands have one element, `of`; of operations of one's
 /// own only those that have a gradient need it, and constants have theirs.
 template <class... Values>
 constexpr function_value infer_values(const signature& op, element gives, element of, bool constants_differ,
@@ -47,8 +48,7 @@ constexpr function_value infer_values(const signature& op, element gives, elemen
   return all;
 }
 
-/// What an operation of one's own gives: the element of the operands that have gradients, of constants alone that of
-/// the first.
+/// The element of a user's operation: that of the operands that have gradients, of constants alone that of the first.
 template <class... Values>
 constexpr function_value infer_own(const signature& op, const tensor_value& first, const Values&... rest) {
   element e = first.element;
@@ -63,7 +63,7 @@ constexpr function_value infer_own(const signature& op, const tensor_value& firs
 
 namespace functions::engine {
 
-/// Which elements a function takes.
+/// The elements that a function takes.
 enum class takes : signed char {
   everything,
   arithmetic,  ///< all but unsigned integers wider than bytes, with which LibTorch hardly computes
@@ -73,12 +73,11 @@ enum class takes : signed char {
   reals        ///< what floats and is real
 };
 
-/// Which element a function gives: that of its operands, booleans, indices, the real numbers that complex ones are made
-/// of; of what is counted int64 in place of integers and booleans, and of what is asked of all booleans, but bytes of
-/// bytes.
+/// The element that a function gives: that of its operands, booleans, indices, or the real type of a complex one.
+/// `counts` gives int64 for integers and booleans; `answers` gives booleans, but bytes for bytes.
 enum class gives : signed char { same, booleans, indices, reals, counts, answers };
 
-/// What LibTorch saves for the backward of a function; a function that does not say is taken to save everything.
+/// The tensors that LibTorch saves for the backward of a function; by default everything.
 enum class saved : signed char {
   nothing,
   operands,
@@ -89,7 +88,7 @@ enum class saved : signed char {
   operand  ///< nothing: the result is its operand, and its gradient another
 };
 
-/// What LibTorch then holds until backward.
+/// The tensors that LibTorch then holds until backward.
 constexpr saved_tensors footprint_of(saved kept) {
   if (kept == saved::view) return saved_tensors::viewing();
   const bool operands = kept == saved::operands || kept == saved::everything;
@@ -120,7 +119,7 @@ constexpr element element_given(gives given, element of) {
   return of;
 }
 
-/// What a local function gives of operands of one element, by its signature.
+/// The result of a local function of operands of one element, by its signature.
 template <class... Values>
 constexpr function_value local(const signature& op, takes elements, gives result, const tensor_value& x,
                                const Values&... rest) {

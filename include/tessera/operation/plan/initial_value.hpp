@@ -9,7 +9,7 @@ namespace tessera {
 
 namespace init {
 
-/// What stands behind a weight: it says by how much the values of a layer that keeps variances are larger.
+/// The nonlinearity behind a weight, which says by how much the values of a layer that keeps variances are larger.
 enum class nonlinearity : signed char { linear, sigmoid, tanh, relu, leaky_relu, selu };
 
 /// By which number of terms a variance is divided: those of an output, those that an input goes into, or their mean.

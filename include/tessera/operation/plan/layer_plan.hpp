@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/plan/hold_window.hpp>
 #include <tessera/operation/plan/parameter_layout.hpp>
 #include <tessera/operation/plan/parameter_value.hpp>
 #include <tessera/operation/plan/saved_tensors.hpp>
@@ -22,8 +23,8 @@ constexpr bool has_terms(const layout& x) {
 
 }  // namespace detail
 
-/// A layer as what it is, a composition: (raw → output) ∘ local operations ∘ (given → used), with the exchanges between
-/// its local operations, its parameters and its buffers.
+/// A layer as a composition, (raw → output) ∘ local operations ∘ (given → used), with the exchanges between its local
+/// operations, its parameters and its buffers.
 ///
 /// It is computed by one ordinary function of the operands' values, for the compiler and for run time alike. Layouts
 /// are held once, since compilers pay for each.
@@ -72,8 +73,8 @@ class layer_plan {
   constexpr element element_of(int i, element first) const {
     return outputs_[i].has_element ? outputs_[i].element : first;
   }
-  /// The element in which a result travels from how the operation gives it to how it leaves: terms of half types in
-  /// float, and their sum is rounded once.
+  /// The element in which a result travels from `raw` to `output`. Terms of half types travel in float, and their sum
+  /// is rounded once.
   constexpr element travels_in(int i, element first) const {
     const element e = element_of(i, first);
     const planned_output& y = outputs_[i];
@@ -229,8 +230,8 @@ constexpr refusal check_parameters(const layer_plan& p, element first) {
 /// The elements of a layer's operands.
 using operand_elements = static_vector<element, 4>;
 
-/// The traffic of a parameter of a layer: one that is released is gathered a second time, for backward; of one that is
-/// held no call moves anything. Terms of its gradient move in its own element, and so are added in that.
+/// The traffic of a parameter of a layer. A released parameter is gathered a second time, for backward; a held one
+/// moves in no call. Terms of its gradient move in its own element, and so are added in that.
 constexpr traffic_value traffic_of_parameter(const layer_plan& p, int i, const operand_elements& e) {
   const element own = p.parameter_element(i, e[0]), comes = p.parameter_comes_as(i, e[0]);
   traffic_value t = traffic_of(p.stored(i), p.weight(i), own);
@@ -261,29 +262,6 @@ constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& 
 }  // namespace engine
 
 namespace detail {
-
-/// Lets a cut dimension hold what the windows of so many outputs need, which `keep` its parts or are cut evenly; one
-/// that holds a wider halo keeps it.
-constexpr refusal hold_window(layout& x, int d, const window& needs, index_t outputs, bool keep) {
-  dimension& dim = x.dims[d];
-  if (x.levels(d) == 0 || serves(dim, needs, outputs)) return {};
-  if (!dim.tiles()) return refusal{code::window_without_halo, 0, d};
-  if (dim.bounds == learned && !keep) return refusal{code::lengths_not_known, d};
-  dim.hold(needs, outputs, keep);
-  return {};
-}
-
-/// The same for dimensions that kernels slide over.
-constexpr refusal hold_windows(layout& x, int first, const sliding* kernels, int count) {
-  for (int i = 0; i < count; ++i) {
-    const int d = first + i;
-    const index_t n = x.dims[d].extent;
-    if (const refusal r = kernels[i].check(d, n); !r.ok()) return r;
-    if (const refusal r = hold_window(x, d, kernels[i].needs(), kernels[i].outputs(n), kernels[i].keeps()); !r.ok())
-      return r;
-  }
-  return {};
-}
 
 /// The plan of a layer that is one local operation on an operand, which others join: what comes out is its result.
 constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& op,

@@ -23,8 +23,8 @@ constexpr traffic_value bound_traffic(layer_plan p, const operand_elements& e, c
   return traffic_of(p, e);
 }
 
-/// What a layer moves, as it is counted while compiling: the changes of its first operand and result, which other
-/// layers have too, and all else.
+/// The traffic of a layer as the compiler counts it: the changes of its first operand and result, which other layers
+/// share, and all others.
 struct layer_exchanges {
   reduced_change before;
   reduced_change after;
@@ -49,7 +49,7 @@ constexpr layer_exchanges exchanges_of(layer_plan p, const operand_elements& e, 
   return x;
 }
 
-/// What a reduced change and its adjoint move: a constant that all layers share which have it.
+/// The traffic of a reduced change and its adjoint: one constant for all layers that have it.
 struct cost_both_ways {
   cost there;
   cost back;

@@ -25,14 +25,14 @@ concept Number = std::is_arithmetic_v<N> || detail::is_complex_number<N>;
 
 namespace functions::engine {
 
-/// What a number is, from its type.
+/// The kind of a number, from its type.
 enum class number_kind : signed char { integer, real, complex };
 
 /// The kind of a type of numbers.
 template <Number N>
-inline constexpr number_kind kind_of_number = detail::is_complex_number<N> ? number_kind::complex
-                                              : std::is_integral_v<N>      ? number_kind::integer
-                                                                           : number_kind::real;
+inline constexpr number_kind kind_of_number = tessera::detail::is_complex_number<N> ? number_kind::complex
+                                              : std::is_integral_v<N>               ? number_kind::integer
+                                                                                    : number_kind::real;
 
 /// A number that a function holds.
 struct number {
@@ -44,7 +44,7 @@ struct number {
   constexpr number() = default;
   template <Number N>
   constexpr number(const N& n) {
-    if constexpr (detail::is_complex_number<N>) {
+    if constexpr (tessera::detail::is_complex_number<N>) {
       re = static_cast<double>(n.real());
       im = static_cast<double>(n.imag());
     } else {

@@ -6,8 +6,7 @@
 
 namespace tessera {
 
-/// A weight of these extents that nobody cuts, as it meets x in a local operation: copies of the kind that x has along
-/// each axis.
+/// The layout in which an uncut weight of these extents meets x locally: copies of the kind that x has along each axis.
 template <class Extents = std::initializer_list<index_t>>
 constexpr layout weight_for(const layout& x, const Extents& extents) {
   layout w;
@@ -39,8 +38,8 @@ constexpr layout one_along(layout x, const Along& along) {
 
 }  // namespace engine
 
-/// Stored forms are invariant wherever they are not cut or on one coordinate, and hold no halos: every worker that
-/// holds a copy steps it alike.
+/// The stored form of a parameter: invariant unless it is cut or on one coordinate, and without halos. Every worker
+/// that holds a copy steps it alike.
 constexpr layout stored_form(layout used) {
   for (int a = 0; a < used.placements.count; ++a)
     if (used.placements[a].kind == placement::replicate || used.placements[a].kind == placement::partial)

@@ -30,7 +30,7 @@ inline constexpr auto description_of = L::description();
 template <Described L>
 using description_type = std::remove_const_t<decltype(description_of<L>)>;
 
-/// What a layer plans for operands that only run time has, by its description. The compiled library holds it for each
+/// The plan of a layer for operands that only run time has, by its description. The compiled library holds it for each
 /// description of TESSERA_DESCRIPTIONS (operation/network/descriptions.hpp).
 template <class Description>
 layer_plan plan_described(const void* description, std::span<const tensor_value* const> x) {

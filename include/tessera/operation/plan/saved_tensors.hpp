@@ -6,9 +6,9 @@
 
 namespace tessera::engine {
 
-/// What a layer's local operation holds in a worker's memory besides operands and results: what LibTorch saves for the
-/// backward of the functions that it is made of, and what they take while they run. A layer says so in its plan
-/// (`saves`), and which tensors it makes besides (`make`, `remember`).
+/// The memory of a layer's local operation besides operands and results: what LibTorch saves for backward, and the
+/// workspace of its functions. A layer says so in its plan (`saves`), and which tensors it makes besides (`make`,
+/// `remember`).
 ///
 /// One that says nothing is taken to save all that it reads and gives.
 struct saved_tensors {

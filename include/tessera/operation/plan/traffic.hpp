@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace engine {
 
-/// What one direction of a network moves, in bytes.
+/// The traffic of one direction of a network, in bytes.
 struct direction {
   index_t bytes = 0;                 ///< received by all workers
   index_t busiest_worker_bytes = 0;  ///< Σ over exchanges of what their busiest worker receives
@@ -24,8 +24,8 @@ struct direction {
   friend constexpr bool operator==(const direction&, const direction&) = default;
 };
 
-/// What a layer or a network moves: activations and parameters on the way there, their cotangents on the way back. What
-/// parameters move that are held counts apart, since that is not once a call.
+/// The traffic of a layer or a network: activations and parameters in forward, their cotangents in backward. Held
+/// parameters count apart, since they do not move once a call.
 struct traffic_value {
   direction forward{};
   direction backward{};

@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace nn {
 
-/// What layers are, so that they take flows: `layer(x, y)`.
+/// The base of layers, so that they take flows: `layer(x, y)`.
 template <class Self>
 struct layer {
   template <engine::FlowType... F>

@@ -54,8 +54,8 @@ struct applied {
   static constexpr operand_elements elements{{described<First>::value.element, described<Rest>::value.element...},
                                              1 + sizeof...(Rest)};
   static constexpr const layer_plan& planned = constant_plan<L, First, Rest...>;
-  /// The same for those who know no type; while the program runs it is made anew, since as a constant it would lie in
-  /// the program.
+  /// The same through a pointer to a function. At run time the plan is made anew, since a constant would lie in the
+  /// program.
   static constexpr layer_plan plan(const void* = nullptr) {
     if (__builtin_is_constant_evaluated()) return planned;
     return plan_again();

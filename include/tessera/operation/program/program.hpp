@@ -16,7 +16,7 @@ struct program_value {
   int index = 0;
 };
 
-/// A part of a program that has a number or a name of its own in the keys of its parameters, as in the serial model.
+/// A part of a program with a number or a name of its own in its parameters' keys, as in the serial model.
 struct program_scope {
   int parent = -1;  ///< −1: the program
   int number = 0;   ///< where it has no name

@@ -5,8 +5,8 @@
 
 namespace tessera::detail {
 
-// A cut dimension serves a window when it holds its halo, or that of a composed window whose first step it is; a tiling
-// serves none but its own, and one that reads of each place that place.
+// A cut dimension serves a window whose halo it holds, also as the first step of a composed window. A tiling serves
+// only its own window, or one that reads each place at that place.
 constexpr bool holds_halo(const dimension& d, const window& needs, index_t outputs) {
   return d.kind != cover::tiled && d.needs == needs && d.outputs == outputs;
 }
@@ -86,8 +86,8 @@ class part_rule {
       if (at < 0 && other.how == t.how && other.into == t.into) at = index_of(op_.operands[o], other.letter);
     return at;
   }
-  // Whether that dimension is cut as it must be beside one that is cut as d: alike, or in its range of the tiling that
-  // all which are concatenated have.
+  // Whether a dimension is cut as it must be beside one cut as d: alike, or, concatenated, in its range of the common
+  // tiling.
   constexpr bool lies_beside(const treated& t, int o, const dimension& d, const dimension& its, int parts) const {
     return same_intervals(t.how == treatment::concatenated ? beside(t, o, d) : d, its, parts);
   }
@@ -202,8 +202,8 @@ class axis_rule : part_rule {
     return {};
   }
 
-  // Terms pass linear operations alone: a sum takes all operands as terms, a product takes one; what lacks a dimension
-  // that is terms, or that a sum sums over, would be added once for each part.
+  // Terms pass linear operations only: a sum takes all operands as terms, a product takes one. An operand without the
+  // dimension of terms, or of the sum, would be added once for each part.
   constexpr refusal check_terms(int terms, int lacking, int kept, int first, int dim) const {
     if (op_.kind == linearity::additive && lacking > 0 && (terms > 0 || kept < 0))
       return refusal{code::replicate_added_to_partial, name(), first};

@@ -181,7 +181,7 @@ constexpr inferred inferred_of(const signature& op, const static_vector<operand,
 #ifdef TESSERA_COMPILED
 namespace engine {
 
-/// What `infer` gives while a program runs, as the compiled library holds it.
+/// `infer` at run time, as the compiled library holds it.
 inferred infer_at_run_time(const signature& op, const static_vector<operand, 4>& operands);
 
 }  // namespace engine
@@ -189,10 +189,10 @@ inferred infer_at_run_time(const signature& op, const static_vector<operand, 4>&
 
 /// Applies the rules for local operations, axis by axis, and gives the layout of the result.
 ///
-/// Sums take operands alike; products and contractions take at most one partial operand, and a sum over a cut dimension
-/// is partial; non-linear operations take no partial one; an invariant operand meets only invariant ones. Anything else
-/// is refused. Operands may lie on meshes that differ by axes of extent 1; the result lies on that of the first. The
-/// same function serves the compiler and run time.
+/// Sums take operands alike; products and contractions take at most one partial operand; non-linear operations take
+/// none. A sum over a cut dimension is partial. An invariant operand meets only invariant ones. Anything else is
+/// refused. Operands may lie on meshes that differ by axes of extent 1; the result lies on that of the first. The same
+/// function serves the compiler and run time.
 constexpr inferred infer(const signature& op, const static_vector<operand, 4>& operands) {
 #ifdef TESSERA_COMPILED
   if (!__builtin_is_constant_evaluated()) return engine::infer_at_run_time(op, operands);

@@ -5,8 +5,7 @@
 
 namespace tessera {
 
-/// What a worker holds of one tensor: the extents of the whole, and its own elements in global indices, both by
-/// dimension.
+/// A worker's part of one tensor: the extents of the whole, and its own elements in global indices, both by dimension.
 struct local_box {
   static_vector<index_t, engine::max_dimensions> extents;
   engine::holding held;

@@ -16,8 +16,8 @@ enum class linearity : signed char {
 
 }  // namespace engine
 
-/// What a local operation does to named dimensions: with it, its result's layout, its legality and the placements of
-/// its gradients follow. A letter of the operands that the result lacks is summed over.
+/// The action of a local operation on named dimensions. Its result's layout, its legality and the placements of its
+/// gradients follow. A letter of the operands that the result lacks is summed over.
 ///
 /// `operation("nk,mk->nm").multilinear()` writes one; each of the functions below gives it one more role.
 struct signature {
@@ -40,7 +40,8 @@ struct signature {
   constexpr signature multilinear() const { return of_kind(engine::linearity::multilinear); }
   constexpr signature nonlinear() const { return of_kind(engine::linearity::nonlinear); }
 
-  /// What the result lacks is combined, not summed: a maximum over a cut dimension gives terms of a maximum.
+  /// Dimensions that the result lacks are combined, not summed: a maximum over a cut dimension gives terms of a
+  /// maximum.
   constexpr signature combined(combine how) const {
     signature s = *this;
     s.with = how;
@@ -80,14 +81,14 @@ struct signature {
   /// The result has neighbours as one dimension, outermost first; a cut of the outermost becomes a cut in grains.
   constexpr signature merged(const char* dims, char into) const { return each(dims, engine::treatment::merged, into); }
 
-  /// The result has these one behind the other, in the order of the operands; where they are cut, each is cut as its
-  /// range of the result, so that the parts of a worker, end to end, are one part of it.
+  /// The result has these dimensions concatenated, in the order of the operands. Where they are cut, each is cut as its
+  /// range of the result: a worker's parts, end to end, are one part of it.
   constexpr signature concatenated(const char* dims, char into) const {
     return each(dims, engine::treatment::concatenated, into);
   }
 
-  /// The result has n elements as n / extent times extent; a cut whose parts are whole multiples of extent becomes a
-  /// cut of the outer ones: one in grains of a multiple, or one that comes out even.
+  /// The result has n elements as n / extent times extent. A cut whose parts are multiples of extent becomes a cut of
+  /// the outer ones, in grains of a multiple or even.
   constexpr signature split(char dim, char outer, char inner, index_t extent) const {
     return with_role({dim, engine::treatment::split, {}, outer, inner, extent});
   }
@@ -224,7 +225,7 @@ constexpr refusal signature::check() const {
 /// Reads a signature: `operation("nchw,oc->nohw")`, a letter for each dimension, commas between operands; spaces are
 /// free. It is non-linear until it is given another kind.
 ///
-/// What cannot be read is refused where the operation is used, and by `check()`.
+/// An unreadable signature is refused where the operation is used, and by `check()`.
 constexpr signature operation(const char* text) {
   signature s;
   engine::letters now;

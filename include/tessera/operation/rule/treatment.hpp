@@ -4,7 +4,7 @@
 
 namespace tessera::engine {
 
-/// What an operation does along one of its dimensions besides keeping or summing it.
+/// The action of an operation along one of its dimensions besides keeping or summing it.
 enum class treatment : signed char {
   plain,         ///< kept where the result names it, summed where it does not
   whole,         ///< needs all of it at once: softmax, sort, FFT

@@ -15,9 +15,8 @@ constexpr bool brings_a_halo(const layout& from, const layout& to) {
          back.steps.count == 1 && back.steps[0].kind == map::fold;
 }
 
-/// How windows over what a worker holds itself of a dimension give its outputs, all but those at its ends which read
-/// what others hold: those are computed by themselves, behind the others, which wait for nobody and are read where they
-/// lie.
+/// The split of windowed outputs into an inner part, computed from a worker's own elements where they lie, and edges.
+/// Edges read what others hold, and are computed by themselves behind the inner part, which waits for nobody.
 struct halo_split {
   struct edge {
     interval outputs;
@@ -50,9 +49,9 @@ constexpr halo_split halo_split_of(const sliding& kernel, const interval& own, c
   return e;
 }
 
-/// How transposed windows over what a worker holds itself of a dimension give its outputs: by linearity the result is
-/// what they give, and at its edges what the windows over each stretch that comes beside give to be added. Edges read
-/// what others hold alone. It serves where the operation cuts off itself what is more than wanted.
+/// The split of a transposed window, by linearity. The result is what a worker's own inputs give; at its edges, the
+/// results of each received stretch are added. Edges read what others hold alone. It serves where the operation cuts
+/// off itself what is more than wanted.
 constexpr halo_split adding_of(const sliding& kernel, const interval& own, const interval& held,
                                const interval& outputs) {
   halo_split e;

@@ -7,10 +7,9 @@
 
 namespace tessera {
 
-/// Of which inputs an output is made: of the one at its place (`nearest_exact` rounds the place, `nearest` takes what
-/// is below it), or of the two or four around it in each dimension: `linear` is LibTorch's linear, bilinear and
-/// trilinear, `cubic` its bicubic (a = −3/4). Of `area` it is the mean of all that the output covers, [⌊y·n/m⌋, ⌈(y +
-/// 1)·n/m⌉): LibTorch's adaptive average pooling.
+/// The inputs that make an output. `nearest_exact` rounds its place, `nearest` takes the input below it. `linear` takes
+/// two in each dimension, LibTorch's linear, bilinear and trilinear; `cubic` takes four, its bicubic (a = −3/4). Of
+/// `area` it is the mean of all that the output covers, [⌊y·n/m⌋, ⌈(y + 1)·n/m⌉): LibTorch's adaptive average pooling.
 enum class interpolation : signed char { nearest, nearest_exact, linear, cubic, area };
 
 namespace engine {
@@ -73,10 +72,9 @@ constexpr ratio in_lowest_terms(ratio r) {
 
 namespace engine {
 
-/// One dimension of n elements made into m: output y stands at the place y·n/m of the inputs, measured from their first
-/// edges
-/// (`nearest`), with centres on centres, (y + ½)·n/m − ½, or, with corners aligned, y·(n − 1)/(m − 1). A factor f that
-/// is given takes the place of m/n, which its m = ⌊n·f⌋ only rounds.
+/// A dimension of n elements resampled to m. Output y stands at the input's place y·n/m from the first edges
+/// (`nearest`), at (y + ½)·n/m − ½ with centres on centres, or at y·(n − 1)/(m − 1) with corners aligned. A factor f
+/// that is given takes the place of m/n, which its m = ⌊n·f⌋ only rounds.
 struct resampling {
   index_t n = 0;
   index_t m = 0;

@@ -7,15 +7,15 @@ namespace tessera {
 
 namespace engine {
 
-/// What a local operation with windows pads itself: nothing; of a pooling, half of a window; anything.
+/// The padding that a local operation with windows does itself: none; of a pooling, half of a window; any.
 enum class builtin_padding : signed char { none, half, any };
 
 }  // namespace engine
 
 namespace detail {
 
-/// How wide it pads a part of a dimension. LibTorch's maxima under dilated windows may read beyond their operand where
-/// they pad, and its averages over space take none that is smaller than a window.
+/// How wide it pads a part of a dimension. LibTorch's maxima under dilated windows may read beyond a padded operand.
+/// Its averages over space take no operand smaller than a window.
 constexpr index_t widest_padding(builtin_padding by, const sliding& kernel, index_t held) {
   if (by == builtin_padding::any) return INT64_MAX / 4;
   return by == builtin_padding::half && kernel.dilation == 1 && held >= kernel.kernel ? kernel.kernel / 2 : 0;
@@ -26,8 +26,8 @@ constexpr index_t widest_padding(builtin_padding by, const sliding& kernel, inde
 namespace engine {
 
 /// How a worker's part of a dimension becomes what windows over it read, where zeros lie beyond the edge. LibTorch pads
-/// as much at both ends and leaves out what is no whole step at the far one: where that gives just the outputs wanted,
-/// the part is read where it lies. Else it is copied into a padded box, of which only some may be read.
+/// both ends alike and drops an incomplete step at the far one. Where that gives just the outputs wanted, the part is
+/// read where it lies. Else it is copied into a padded box, of which only some may be read.
 struct padding_plan {
   index_t padded = 0;  ///< by the operation, at both ends
   index_t before = 0;

@@ -5,10 +5,10 @@
 
 namespace tessera::engine {
 
-/// How what a transposed kernel gives of some inputs becomes the outputs that are wanted. LibTorch cuts off as much at
-/// both ends and goes on by less than a step at the far one; what is more than wanted is cut off behind it, and what no
-/// input gives is zeros. Nor is it asked for more than a step where steps are longer than one: its backward in three
-/// dimensions then writes outside its memory.
+/// The crop of a transposed kernel's results to the outputs that are wanted. LibTorch crops both ends alike and extends
+/// the far one by less than a step. Superfluous outputs are cut off behind it; outputs that no input gives are zeros.
+/// Where steps are longer than one, LibTorch is never asked for more than a step: its backward in three dimensions
+/// would write outside its memory.
 struct transposed_crop {
   index_t cut = 0;      ///< at both ends
   index_t further = 0;  ///< at the far one

@@ -6,7 +6,7 @@
 
 namespace tessera::pipeline {
 
-/// What a stage does with a micro-batch.
+/// The work of a stage on a micro-batch.
 enum class work : signed char {
   forward,
   backward,             ///< of inputs and weights together
@@ -51,8 +51,9 @@ enum class order : signed char {
 /// A schedule by a formula: the i-th operation of each stage.
 ///
 /// A stage begins with some forwards, its warm-up, then runs forwards and backwards in turns, then the backwards that
-/// are left. With S stages, M micro-batches and C chunks the warm-up of stage s is M C for GPipe, min(M, S − 1 − s) for
-/// 1F1B, min(M C, 2 (S − 1 − s) + (C − 1) R) for interleaved, whose first round has R micro-batches.
+/// are left. Let there be S stages, M micro-batches and C chunks, and R micro-batches in the first interleaved round.
+/// The warm-up of stage s is M C for GPipe, min(M, S − 1 − s) for 1F1B, and min(M C, 2 (S − 1 − s) + (C − 1) R) for
+/// interleaved.
 struct schedule {
   order by = order::one_f_one_b;
   extent of;
@@ -81,8 +82,9 @@ struct schedule {
   }
 
  private:
-  // Interleaved micro-batches come in rounds, each through all chunks before the next: of as many as there are stages,
-  // and those that are left over in the first. A short round of their own would let stages wait for one another.
+  // Interleaved micro-batches come in rounds; each round passes all chunks before the next begins. A round has as many
+  // micro-batches as stages; those left over join the first. A short round of their own would let stages wait for one
+  // another.
   constexpr int first_round() const {
     return of.micro_batches < of.stages ? of.micro_batches : of.stages + of.micro_batches % of.stages;
   }

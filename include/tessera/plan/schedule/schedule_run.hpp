@@ -5,7 +5,7 @@
 
 namespace tessera::pipeline {
 
-/// What becomes of a schedule when each operation takes one step and begins as soon as it can.
+/// The run of a schedule in which each operation takes one step and begins as soon as it can.
 struct run {
   refusal why;   ///< whether all operations run, each once
   int span = 0;  ///< steps from the first operation to the last
@@ -89,11 +89,11 @@ constexpr bool may_follow(ends& so_far, const extent& of, int stage, const opera
 
 /// Runs a schedule: an operation begins when the stage's one before has ended and what it needs has arrived.
 ///
-/// A forward needs that of the part before; a backward its own forward and the backward of the part behind; a backward
-/// of weights that of inputs. Sends are begun behind an operation and hold up nobody, so a schedule that ends here ends
-/// on any transport. Refused: an operation that is none, comes twice or too early on its own stage
-/// (tessera.pipeline.operation), stages that wait for one another (tessera.pipeline.deadlock), operations left out
-/// (tessera.pipeline.incomplete).
+/// A forward needs the forward of the part before. A backward needs its own forward and the backward of the part
+/// behind; a backward of weights needs that of inputs. Sends are begun behind an operation and hold up nobody, so a
+/// schedule that ends here ends on any transport. Refused: an operation that is none, comes twice or too early on its
+/// own stage (tessera.pipeline.operation), stages that wait for one another (tessera.pipeline.deadlock), operations
+/// left out (tessera.pipeline.incomplete).
 template <class Schedule>
 constexpr run run_of(const Schedule& s) {
   run r;

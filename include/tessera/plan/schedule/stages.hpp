@@ -24,8 +24,8 @@ constexpr shares by_count(index_t layers, int stages) {
   return all;
 }
 
-/// Layers in their order, none of the stages empty, so that the largest weight of a stage is the least that can be; the
-/// first stages take as many as that allows. Weights are of any unit; a layer of 0 counts 1.
+/// Assigns layers in their order to stages, none empty, so that the largest weight of a stage is minimal. The first
+/// stages take as many layers as that allows. Weights are of any unit; a layer of 0 counts 1.
 ///
 /// min over cuts of max over stages of Σ weights, by bisection: log₂ Σ weights walks over the layers.
 constexpr shares by_weight(std::span<const index_t> weights, int stages) {

@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-/// What is known of a tensor when its elements are not kept.
+/// The record of a tensor whose elements are not kept.
 struct outline {
   std::vector<std::int64_t> sizes;
   at::TensorOptions options;
@@ -36,9 +36,9 @@ class tied_backward final : public torch::autograd::Node {
   bool empty_;
 };
 
-/// y as the result of a local operation that is not linear, so that a backward which is itself differentiated depends
-/// on the same tensors on every worker: one whose box is empty would otherwise not meet the others at the exchanges
-/// behind the operands.
+/// Makes y depend on all operands in autograd's graph, as the result of a local operation that is not linear. A
+/// differentiated backward then depends on the same tensors on every worker. Else a worker with an empty box would not
+/// meet the others at the exchanges behind the operands.
 at::Tensor depends_on_all(const at::Tensor& y, const std::vector<at::Tensor>& operands);
 
 }  // namespace tessera::detail

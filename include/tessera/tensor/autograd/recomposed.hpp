@@ -69,8 +69,8 @@ class recomposed_backward final : public torch::autograd::Node {
   std::vector<torch::autograd::SavedVariable> saved_;
 };
 
-/// y, which a kernel of LibTorch's made of operands whose gradient it has and cannot differentiate: derivatives of
-/// higher order are those of f, the same function of functions that have them.
+/// Gives y, the result of a LibTorch kernel whose backward cannot be differentiated, derivatives of higher order. They
+/// are those of f, the same function composed of differentiable ones.
 inline at::Tensor recomposed(const at::Tensor& y, const std::vector<at::Tensor>& operands, composition_of_tensors f) {
   if (!c10::GradMode::is_enabled() || !y.requires_grad()) return y;
   const at::Tensor result = y.is_view() ? at::alias(y) : y.variable_data();

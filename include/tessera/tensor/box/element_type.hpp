@@ -70,8 +70,8 @@ inline refusal check_plain(const at::Tensor& t) {
 
 namespace engine {
 
-/// The memory of a LibTorch tensor, with its strides as they are, as exchanges take it: to be read alone, where another
-/// tensor may share it, or to be `written`.
+/// The memory of a LibTorch tensor as exchanges take it, with its own strides. It is only read, where another tensor
+/// may share it, or `written`.
 inline region region_of(const at::Tensor& t, element e, bool written = false) {
   region r;
   if (t.numel() > 0)

@@ -32,8 +32,8 @@ inline at::Tensor narrowed(const at::Tensor& x, index_t d, index_t begin, index_
 
 namespace engine {
 
-/// What lies around a box that a local operation reads: so many elements before and behind it in each dimension, of one
-/// value.
+/// The surroundings of a box that a local operation reads: so many elements before and behind it in each dimension, of
+/// one value.
 struct padded_box {
   box_vector before;
   box_vector behind;

@@ -55,7 +55,7 @@ class bound_change {
   /// The change from to* to from*, bound for backward.
   std::shared_ptr<bound_change> adjoint();
 
-  /// What is wrong with a gradient of it.
+  /// The refusal of a gradient of it.
   const refusal& gradient() const { return gradient_; }
 
   bool changes_nothing() const { return phases_.empty(); }

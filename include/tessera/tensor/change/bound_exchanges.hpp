@@ -10,7 +10,7 @@ struct redistribution {
   shared_layout_handle from, to;
 };
 
-/// What a function with exchanges is told: where its boxes lie, and its changes of layout in order.
+/// The argument of a function with exchanges: the places of its boxes, and its changes of layout in order.
 struct bound_exchanges {
   const team_handle& team;
   const local_boxes& boxes;

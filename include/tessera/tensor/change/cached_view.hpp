@@ -7,11 +7,11 @@
 
 namespace tessera::detail {
 
-/// A leaf of autograd's graph in another layout, where each worker has its box already: a view that is made and
-/// recorded once, for all calls.
+/// A leaf of autograd's graph in another layout of which each worker has its box already: one view, made and recorded
+/// once for all calls.
 ///
-/// Its node runs as the leaf's own does, as soon as all has come: what several calls of one backward give is added up
-/// first, and exchanged once.
+/// The view's node runs as the leaf's own does, as soon as all its gradients have come. Those of several calls in one
+/// backward are added first and exchanged once.
 class cached_view {
  public:
   at::Tensor of(const team_handle& team, const shared_layout_handle& from, const shared_layout_handle& to,

@@ -19,9 +19,9 @@ inline void refuse_writing(const at::Tensor& view) {
     meta->set_creation_meta(torch::autograd::CreationMeta::IN_CUSTOM_FUNCTION);
 }
 
-/// A call of a bound change: what it is for, and whether its gradient is recorded. Where it is compared, so are the
-/// place that workers call from, which change it is of those between them (backward has the number of its forward), how
-/// its operand came about, and the copies of that.
+/// A call of a bound change: what it is for, and whether its gradient is recorded. A comparison also covers the calling
+/// line, the operand's lineage and its copies. It covers the number of the change among those of its workers; a
+/// backward has the number of its forward.
 struct change_call {
   team_handle team;
   std::shared_ptr<bound_change> change;
@@ -47,7 +47,7 @@ struct change_call {
     if (workers.takes_part() && compares(team->checks, change->calls.next(context.at))) compare(workers, x);
   }
 
-  /// What a backward of this call is for.
+  /// The purpose of a backward of this call.
   call_context backward() const {
     call_context back = context;
     back.why = purpose::backward;
@@ -149,8 +149,8 @@ at::Tensor change_layout(const team_handle& team, const shared_layout_handle& fr
 at::Tensor change_layout(const team_handle& team, const layout& from, const layout& to, const at::Tensor& x,
                          call_site at = call_site::here());
 
-/// The same of what is used rounded to a narrower element: what a Move sends is rounded first, and widened again where
-/// it came, since rounding commutes with it. Its gradient is that of the change itself.
+/// The same for a value that is used in a narrower element. A Move rounds before it sends and widens on arrival, since
+/// rounding commutes with it. Its gradient is that of the change itself.
 at::Tensor change_layout_rounded(const team_handle& team, const shared_layout_handle& from,
                                  const shared_layout_handle& to, const at::Tensor& x, element as,
                                  call_site at = call_site::here());

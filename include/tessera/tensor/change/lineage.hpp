@@ -7,9 +7,8 @@
 
 namespace tessera::detail {
 
-/// How a tensor came about of others, as a number: what made it, and of which in which order. What comes in from
-/// elsewhere is told apart by its number among those of its workers, so one program gives a tensor one lineage on all
-/// of them.
+/// How a tensor came about of others, as a number: what made it, and of which in which order. A tensor that enters from
+/// outside has its number among those of its workers. So one program gives a tensor one lineage on all of them.
 constexpr std::uint64_t lineage_of(std::uint64_t made_by, std::initializer_list<std::uint64_t> of) {
   fingerprint f;
   f << made_by;

@@ -23,8 +23,8 @@ struct staged_call final : exchange_call {
   bool brought = false;             // to the device
 };
 
-/// An exchange between tensors on devices that the hosts of their workers carry: boxes of other workers travel through
-/// the memory of both hosts, and what a worker takes from itself alone stays on its device.
+/// An exchange between tensors on devices, carried by the workers' hosts. Boxes of other workers travel through the
+/// memory of both hosts; a worker's own box stays on its device.
 ///
 /// Terms of a Fold are combined by the host, in its order and its precision.
 class staged_exchange final : public bound_exchange {

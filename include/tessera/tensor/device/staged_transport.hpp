@@ -12,8 +12,8 @@ namespace tessera {
 
 namespace engine {
 
-/// Carries boxes between tensors on devices through the memory of their hosts, over whatever carries those: any kind of
-/// device that LibTorch has, and no library but it.
+/// Carries boxes between tensors on devices through host memory, over any host transport. It serves every kind of
+/// device that LibTorch has, without another library.
 ///
 /// The host waits for the device at the start of a call that sends something, and at the end of one that receives
 /// something.

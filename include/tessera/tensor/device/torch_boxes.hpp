@@ -16,7 +16,7 @@ namespace tessera {
 
 namespace detail {
 
-/// What CUDA calls the stream on which a device computes now; refused where LibTorch does not say it.
+/// CUDA's handle of the stream on which a device computes now; refused where LibTorch does not give it.
 template <class Guard>
 CUstream_st* current_stream_of(const Guard& guard) {
   const c10::Stream now = guard.getStream(guard.getDevice());

@@ -22,7 +22,7 @@ class caching_allocator final : public c10::Allocator {
     return *one;
   }
 
-  /// What tensors use and what is kept for them; the peak is that of the launch.
+  /// The bytes that tensors use and that are kept for them; the peak is that of the launch.
   engine::memory_use use() const { return blocks_.use(); }
   /// Gives what no tensor uses back to the system.
   void trim() { blocks_.trim(); }

@@ -9,8 +9,8 @@
 
 namespace tessera::engine {
 
-/// What this worker's tensors take of memory while it lives, in bytes as they are asked for: LibTorch's own report,
-/// whichever allocator serves it. What was there before is not counted, nor what another thread takes.
+/// Counts the memory of this worker's tensors while it lives, in bytes as they are asked for: LibTorch's own report,
+/// whichever allocator serves it. Earlier memory is not counted, nor that of another thread.
 class memory_count {
  public:
   memory_count() : guard_(c10::DebugInfoKind::PROFILER_STATE, report_) {}

@@ -5,11 +5,11 @@
 
 namespace tessera::detail {
 
-/// y as a tensor whose memory is its own, where it lies in that of x: they share it until one of them is written (copy
+/// y as a tensor with memory of its own, where it lies in that of x. They share it until one of them is written (copy
 /// on write).
 ///
-/// So what a verb gives may be written, and that changes nothing else, whether many workers exchanged it or one kept
-/// what it had. Memory that no allocator of LibTorch's gave, such as a caller's array, cannot be shared so; it is
+/// So the result of a verb may be written without a change to any other tensor, whether workers exchanged it or one
+/// kept its own. Memory that no allocator of LibTorch's gave, such as a caller's array, cannot be shared so; it is
 /// copied.
 inline at::Tensor in_own_memory(const at::Tensor& y, const at::Tensor& x) {
   if (!y.is_alias_of(x)) return y;
