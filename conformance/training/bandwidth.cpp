@@ -25,7 +25,8 @@ task bandwidth(reading& c) {
     json by_world = json::array();
     for (world& w : c.worlds()) {
       const fabric::way way = way_named(verb, w.mesh());
-      const double share = static_cast<double>(fabric::bus_elements(way)) / static_cast<double>(fabric::algorithm_elements(way));
+      const double share =
+          static_cast<double>(fabric::bus_elements(way)) / static_cast<double>(fabric::algorithm_elements(way));
       by_world.push_back(share * bytes / seconds);
     }
     all.push_back(by_world);

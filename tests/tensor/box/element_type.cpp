@@ -250,7 +250,8 @@ TEST_CASE("sums inside operations on half types are made in float and rounded on
     for (const double scale : {0.0, 1.0, 40.0}) {
       if (tried(i++)) good &= loses_like_double<partition<pairs, whole, whole>, partition<pairs, whole>>(t, scale);
       if (tried(i++))
-        good &= loses_like_double<partition<pairs, blocks<left>, blocks<right>>, partition<pairs, blocks<left>>>(t, scale);
+        good &=
+            loses_like_double<partition<pairs, blocks<left>, blocks<right>>, partition<pairs, blocks<left>>>(t, scale);
       if (tried(i++))
         good &= loses_like_double<partition<pairs, whole, blocks<left, right>>, partition<pairs, whole>>(t, scale);
     }
