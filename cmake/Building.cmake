@@ -29,28 +29,29 @@ set_property(GLOBAL PROPERTY JOB_POOLS tessera_torch=2)
 
 # tessera_heavy(target [RUNS_LONG]): for a program that includes LibTorch's headers. Where all are built, those that
 # link the compiled library share these headers, precompiled: they are half of what a small program costs. To optimise
-# it would be half of the rest, and most run little code of their own; those that run long take the library's headers.
+# it would be half of the rest, and most run little code of their own.
 function(tessera_heavy target)
   set_target_properties(${target} PROPERTIES JOB_POOL_COMPILE tessera_torch)
   get_target_property(linked ${target} LINK_LIBRARIES)
   if(NOT TESSERA_UNITY OR NOT "tessera::tessera" IN_LIST linked)
     return()
   endif()
+  set(headers heavy_headers)
+  set(optimisation -O0)
   if("RUNS_LONG" IN_LIST ARGN)
-    set_target_properties(${target} PROPERTIES POSITION_INDEPENDENT_CODE ON)  # as the library is
-    target_precompile_headers(${target} REUSE_FROM tessera_tessera)
-    return()
+    set(headers optimised_headers)
+    set(optimisation "")
   endif()
-  if(NOT TARGET heavy_headers)
-    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/heavy_headers.cpp CONTENT "")
-    add_library(heavy_headers OBJECT ${PROJECT_BINARY_DIR}/heavy_headers.cpp)
-    target_link_libraries(heavy_headers PRIVATE tessera::tessera)
-    target_compile_options(heavy_headers PRIVATE -O0 $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)  # for ccache
-    set_target_properties(heavy_headers PROPERTIES JOB_POOL_COMPILE tessera_torch)
-    tessera_precompile(heavy_headers)
+  if(NOT TARGET ${headers})
+    file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/${headers}.cpp CONTENT "")
+    add_library(${headers} OBJECT ${PROJECT_BINARY_DIR}/${headers}.cpp)
+    target_link_libraries(${headers} PRIVATE tessera::tessera)
+    target_compile_options(${headers} PRIVATE ${optimisation} $<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>)  # for ccache
+    set_target_properties(${headers} PROPERTIES JOB_POOL_COMPILE tessera_torch)
+    tessera_precompile(${headers})
   endif()
-  target_precompile_headers(${target} REUSE_FROM heavy_headers)
-  target_compile_options(${target} PRIVATE -O0)
+  target_precompile_headers(${target} REUSE_FROM ${headers})
+  target_compile_options(${target} PRIVATE ${optimisation})
 endfunction()
 
 # tessera_together(target count): builds its files as few large ones, of so many each, where that is asked for: half of
