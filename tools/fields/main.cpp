@@ -34,14 +34,14 @@ are put together while they run](layers.md#programs-that-are-put-together-while-
   that name their place in the file.
 - *Outputs* are names of inputs or nodes.
 - *Names* of options are LibTorch's where it has the option. What LibTorch finds in an operand, such as `in_channels`,
-  is no field; any field that a node does not take is refused, and the message lists those that it takes.
+  is no field. A field that a node does not take is refused, and the message lists those that it takes.
 - *Elements* are ELEMENTS.
 - *Partitions* are objects with `dims` and `meaning`.
 
-`p.inputs()` and `p.outputs()`, of a `dynamic_network` too, say what a network is called with and what it gives:
-`name`, and as `is` its layout and element. A network takes its inputs in their order, `net({x, y})`, or as a
-`std::vector`. A layer or a function of one's own is added to the table that `read_network` takes last; what it asks
-for is its list of fields, which `table.layers()` and `table.functions()` give.
+`p.inputs()` and `p.outputs()`, of a `dynamic_network` too, say what a network is called with and what it gives: `name`,
+and as `is` its layout and element. A network takes its inputs in their order, `net({x, y})`, or as a `std::vector`. A
+layer or a function of your own is added to the table that `read_network` takes last. The fields that it asks for are
+its list of fields, which `table.layers()` and `table.functions()` give.
 
 Fields in **bold** must be there.
 
