@@ -2,89 +2,117 @@
 #include "serial_model.hpp"
 #include "subjects.hpp"
 
-#include <range/v3/view/zip.hpp>
+#include <tessera/nn/serial/cut_state.hpp>
+#include <tessera/nn/serial/outermost_modules.hpp>
 
-#include <sstream>
+#include <range/v3/view/zip.hpp>
 
 namespace conformance::training {
 namespace {
 
-std::vector<std::string> parts_of(const std::string& path) {
-  std::vector<std::string> parts;
-  std::istringstream all(path);
-  for (std::string one; std::getline(all, one, '.');) parts.push_back(one);
-  return parts;
+/// A module of a kind, which has others inside.
+struct kind_of_module : torch::nn::Module {
+  explicit kind_of_module(std::string is) : kind(std::move(is)) {}
+  std::string kind;
+};
+
+/// Which modules of a kind are replaced: what is replaced is not entered.
+task replaced(reading& c) {
+  const std::string kind = c.given().at("replace").at("kind").get<std::string>();
+  if (c.given().at("replace").size() != 1) throw unbuilt("a replacement by more than a kind");
+  std::map<std::string, std::shared_ptr<kind_of_module>> all;
+  for (const json& said : c.given().at("model")) {
+    const std::string path = said.at("path").get<std::string>();
+    const auto module = std::make_shared<kind_of_module>(said.at("kind").get<std::string>());
+    all[path] = module;
+    if (path.empty()) continue;
+    const std::size_t dot = path.rfind('.');
+    const auto outer = all.find(dot == path.npos ? "" : path.substr(0, dot));
+    if (outer == all.end()) throw unbuilt(fmt::format("'{}' inside of what comes later", path));
+    outer->second->register_module(path.substr(dot == path.npos ? 0 : dot + 1), module);
+  }
+  json paths = json::array();
+  if (!all.contains("")) throw unbuilt("a model without a root");
+  const auto is = [&](const torch::nn::Module& m) { return dynamic_cast<const kind_of_module&>(m).kind == kind; };
+  for (const auto& found : nn::outermost_modules(*all.at(""), is)) paths.push_back(found.first);
+  c.compare("replaced", paths);
+  return c.planned();
 }
 
-/// Whether a path is that of a pattern, of which * stands for one part.
-bool fits(const std::string& pattern, const std::string& path) {
-  const std::vector<std::string> p = parts_of(pattern);
-  const std::vector<std::string> q = parts_of(path);
-  return p.size() == q.size() &&
-         std::equal(p.begin(), p.end(), q.begin(),
-                    [](const std::string& a, const std::string& b) { return a == "*" || a == b; });
+/// The dimension of a weight that a word for a cut says.
+int dimension_of(const std::string& cut) {
+  if (cut == "out" || cut == "vocabulary") return 0;
+  if (cut == "in" || cut == "features") return 1;
+  throw unbuilt(fmt::format("a cut '{}'", cut));
 }
 
-/// How a layer is cut by the table, which has a row for it or not.
-std::string cut_of(const json& table, const std::string& path) {
-  std::string cut = "none";
-  int rows = 0;
-  for (const json& row : table)
-    if (fits(row.at(0).get<std::string>(), path)) {
-      cut = row.at(1).get<std::string>();
-      ++rows;
-    }
-  if (rows > 1)
-    throw unbuilt("two rows of a table for one layer: the library has no such table, which would refuse them");
-  return cut;
+/// The tensors of a layer, of zeros where the case does not say their values.
+std::map<std::string, at::Tensor> tensors_of(const serial_layer& l) {
+  std::map<std::string, at::Tensor> all;
+  for (const auto& [name, value] : l.tensors) all[name] = value.whole();
+  if (!all.empty() || l.extents.empty()) return all;
+  const index_t n = l.extents.at(0), m = l.extents.at(1);
+  all["weight"] = l.is_table ? at::zeros({n, m}, at::kDouble) : at::zeros({m, n}, at::kDouble);
+  if (!l.is_table && l.bias) all["bias"] = at::zeros({m}, at::kDouble);
+  return all;
 }
 
 }  // namespace
 
-/// A serial model made parallel by a table: every layer's parameters lie as its row says, and put together again have
-/// the bits they had.
+/// A serial model made parallel by a table: every worker's part of every parameter is what a layer that is cut so
+/// stores, and put together again all have the bits they had.
 task conversion(reading& c) {
-  if (c.has("replace")) throw unbuilt("replacing layers of a serial model: the library has no table of them");
-  const json& table = c.given().at("table");
+  if (c.has("replace")) return replaced(c);
   std::vector<serial_layer> layers;
+  nn::state_dict serial;
   for (const json& said : c.given().at("model")) {
     layers.push_back(read_layer(said));
-    layers.back().bias = layers.back().tensors.count("bias") != 0;
+    serial_layer& l = layers.back();
+    if (!l.tensors.empty()) l.bias = l.tensors.count("bias") != 0;
+    for (const auto& [name, value] : tensors_of(l)) serial[l.key(name)] = value;
   }
-  for (const json& row : table)
-    if (std::none_of(layers.begin(), layers.end(),
-                     [&](const serial_layer& l) { return fits(row.at(0).get<std::string>(), l.path); }))
-      throw unbuilt("a row of a table that fits no layer: the library has no such table, which would refuse it");
-  std::vector<std::string> cuts;
-  for (const serial_layer& l : layers) cuts.push_back(cut_of(table, l.path));
-  if (c.refused()) throw unbuilt("a table that the library has no entry point for");
+  nn::cut_table table;
+  nn::path_table<std::string> words;
+  for (const json& row : c.given().at("table")) {
+    words.add(row.at(0).get<std::string>(), row.at(1).get<std::string>());
+    table.add(row.at(0).get<std::string>(), {.dimension = dimension_of(row.at(1).get<std::string>())});
+  }
   const json shapes = c.expected("local_shapes");
   for (const auto& [key, by_world] : shapes.items())
-    if (std::none_of(layers.begin(), layers.end(), [&, &name = key](const serial_layer& l) {
-          return std::any_of(l.tensors.begin(), l.tensors.end(), [&](const auto& t) { return l.key(t.first) == name; });
-        }))
-      throw unbuilt(fmt::format("the local shapes of '{}'", key));
+    if (!serial.contains(key)) throw unbuilt(fmt::format("the local shapes of '{}'", key));
   return c.in_each_world([&](world& w) -> body {
-    std::vector<std::map<std::string, layout>> lying;
-    for (const auto& [layer, cut] : ranges::views::zip(layers, cuts))
-      lying.push_back(layer.extents.empty() ? std::map<std::string, layout>{} : lying_cut(layer, cut, w.mesh()));
+    const int model = w.mesh().find(kept_name("model"));
+    if (model < 0) throw unbuilt("a world without the axis model");
+    std::map<std::string, layout> stored;
+    if (!c.refused())
+      for (const serial_layer& l : layers) {
+        if (l.extents.empty()) continue;
+        const std::string* const cut = words.find(l.path);
+        for (const auto& [name, lies] : lying_cut(l, cut != nullptr ? *cut : "none", w.mesh()))
+          stored[l.key(name)] = lies;
+      }
     const std::optional<std::size_t> place = c.number_of(w);
     return [=](attempt& a) {
+      nn::state_dict whole;
+      for (const auto& [key, t] : serial) whole[key] = t.to(a.type());
+      const int parts = a.team->mesh().axes[model].extent;
+      std::vector<nn::state_dict> all;
+      for (int part = 0; part < parts; ++part) all.push_back(nn::cut_state(whole, table, parts, part));
+      const nn::state_dict& mine = all.at(static_cast<std::size_t>(a.team->at()[model]));
+      const nn::state_dict again = nn::joined_state(all, table);
       parameter_set net(a.team);
-      for (const auto& [layer, lies] : ranges::views::zip(layers, lying))
-        for (const auto& [name, stored] : lies) {
-          const at::Tensor value = layer.tensors.at(name).whole().to(a.type());
-          const std::string key = layer.key(name);
-          const nn::parameter& p = net.add(key, stored, a.element, value);
-          const tensor<dyn> now = detach(p.stored());
-          a.compare(key, now, {});
-          if (!at::equal(full_tensor(now).to(at::kCPU), value)) a.fail(key + " put together again has other bits");
-          if (!place || !shapes.contains(key)) continue;
-          const auto mine = now.local().sizes().vec();
-          const auto worker = static_cast<std::size_t>(a.team->mesh().number(a.team->at()));
-          if (mine != shapes.at(key).at(*place).at(worker).get<integers>())
-            a.fail(fmt::format("{} has the shape {}", key, json(mine).dump()));
-        }
+      for (const auto& [key, lies] : stored) {
+        const nn::parameter& p = net.add(key, lies, a.element, whole.at(key));
+        const tensor<dyn> now = detach(p.stored());
+        a.compare(key, now, {});
+        if (!at::equal(now.local().to(at::kCPU), mine.at(key))) a.fail(key + " has another part than its layer stores");
+        if (!at::equal(full_tensor(now).to(at::kCPU), whole.at(key)) || !at::equal(again.at(key), whole.at(key)))
+          a.fail(key + " put together again has other bits");
+        if (!place || !shapes.contains(key)) continue;
+        const auto worker = static_cast<std::size_t>(a.team->mesh().number(a.team->at()));
+        if (const json is = mine.at(key).sizes().vec(); is != shapes.at(key).at(*place).at(worker))
+          a.fail(fmt::format("{} has the shape {}", key, is.dump()));
+      }
     };
   });
 }

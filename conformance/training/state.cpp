@@ -3,6 +3,7 @@
 #include "subjects.hpp"
 
 #include <tessera/nn/file/weights_file.hpp>
+#include <tessera/nn/serial/model_parts.hpp>
 #include <tessera/tensor/memory/memory_count.hpp>
 
 #include <unistd.h>
@@ -171,11 +172,31 @@ task taken_from_full(reading& c) {
   });
 }
 
+/// The names of files that workers at some coordinates write of their parts.
+task names_of_parts(reading& c) {
+  const json coordinates = c.given().at("coordinates");
+  json names = json::array();
+  for (world& w : c.worlds()) {
+    if (!c.number_of(w)) continue;
+    const json at = coordinates.at(*c.number_of(w));
+    const auto extent = [&](const char* axis) {
+      const int a = w.mesh().find(kept_name(axis));
+      return a < 0 ? 1 : w.mesh().axes[a].extent;
+    };
+    const nn::model_parts parts{.tensor = extent("tensor"), .pipe = extent("pipe")};
+    const auto path = parts.path_of("folder/model.pth", at.value("tensor", 0), at.value("pipe", 0));
+    if (path.parent_path() != "folder") throw unbuilt("a file in another folder");
+    names.push_back(path.filename().string().substr(std::string("model").size()));
+  }
+  c.compare("names", names);
+  return c.planned();
+}
+
 }  // namespace
 
 /// State by serial keys: written and read in any world, refused, taken from whole tensors.
 task state(reading& c) {
-  if (c.has("coordinates")) throw unbuilt("names of files by worker: the library writes one file, which all read");
+  if (c.has("coordinates")) return names_of_parts(c);
   if (c.has("full")) return taken_from_full(c);
   if (c.kind() == "memory") return memory_of(c);
   if (c.has("file")) return read_of_others(c);

@@ -434,6 +434,29 @@ template <class... Told> struct optimizer_of_other_leaves {
                   "network as an entry too");
   }
 };
+template <class... Told> struct path_without_row {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.paths.nothing] a row of the table fits no layer, or a layer that needs a row has none; "
+                  "correct the patterns, in which * is one part of a path");
+  }
+};
+template <class... Told> struct path_in_two_rows {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.paths.twice] two rows of the table fit one layer; let one of them leave it out");
+  }
+};
+template <class... Told> struct path_value_wrong {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.paths.value] a row says what its layer cannot be: no tensor of it has that dimension, or "
+                  "there is no such part; correct it");
+  }
+};
 template <class... Told> struct serial_view_wrong {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -668,6 +691,15 @@ template <> struct verdict_for<&code::optimizer_not_kept> {
 };
 template <> struct verdict_for<&code::optimizer_of_other_leaves> {
   template <class Why> using type = verdicts::optimizer_of_other_leaves<>;
+};
+template <> struct verdict_for<&code::path_without_row> {
+  template <class Why> using type = verdicts::path_without_row<>;
+};
+template <> struct verdict_for<&code::path_in_two_rows> {
+  template <class Why> using type = verdicts::path_in_two_rows<>;
+};
+template <> struct verdict_for<&code::path_value_wrong> {
+  template <class Why> using type = verdicts::path_value_wrong<>;
 };
 template <> struct verdict_for<&code::serial_view_wrong> {
   template <class Why> using type = verdicts::serial_view_wrong<>;

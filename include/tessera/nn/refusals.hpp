@@ -150,6 +150,15 @@ inline constexpr reason optimizer_not_kept{
 inline constexpr reason optimizer_of_other_leaves{
     "tessera.checkpoint.leaves", "",
     "the optimizer steps what no network of the checkpoint has; name its network as an entry too"};
+inline constexpr reason path_without_row{
+    "tessera.paths.nothing", "",
+    "a row of the table fits no layer, or a layer that needs a row has none; correct the patterns, in which * is one "
+    "part of a path"};
+inline constexpr reason path_in_two_rows{"tessera.paths.twice", "",
+                                         "two rows of the table fit one layer; let one of them leave it out"};
+inline constexpr reason path_value_wrong{
+    "tessera.paths.value", "",
+    "a row says what its layer cannot be: no tensor of it has that dimension, or there is no such part; correct it"};
 inline constexpr reason serial_view_wrong{"tessera.network.serial", "",
                                           "the parts of a serial tensor overlap, leave a gap, or disagree about its "
                                           "shape; correct the serial views in the layers' plans"};

@@ -107,16 +107,35 @@ class atomic_file : regular_file {
     }
   }
 
+  /// Takes the room of a file of n bytes, as far as the file system can: a full disk is met before anything is written.
+  void reserve(std::uint64_t n) {
+#ifdef __linux__
+    while (n > 0 && ::fallocate(descriptor_, 0, 0, static_cast<::off_t>(n)) != 0) {
+      if (errno == EINTR) continue;
+      if (full(errno)) refuse(errno);
+      break;
+    }
+#else
+    static_cast<void>(n);
+#endif
+  }
+
   /// Writes what stands first, also over what stood there; what is written next stands behind it.
   void begin_with(std::string_view bytes) {
     if (::lseek(descriptor_, 0, SEEK_SET) < 0) refuse(errno);
     write(bytes.data(), bytes.size());
   }
 
-  /// Puts the file in its place.
-  void keep() {
+  /// Brings what was written to the disk; nothing is written behind this.
+  void flush() {
+    if (descriptor_ < 0) return;
     if (::fsync(descriptor_) != 0) refuse(errno);
     if (::close(std::exchange(descriptor_, -1)) != 0) refuse(errno);
+  }
+
+  /// Puts the file in its place.
+  void keep() {
+    flush();
     if (::rename(beside_.c_str(), path_.c_str()) != 0) refuse(errno);
     beside_.clear();
     flush_folder(path_.has_parent_path() ? path_.parent_path() : ".");
@@ -134,9 +153,9 @@ class atomic_file : regular_file {
     return path;
   }
 
+  static bool full(int reason) { return reason == ENOSPC || reason == EDQUOT || reason == EFBIG; }
   [[noreturn]] void refuse(int reason) const {
-    const bool full = reason == ENOSPC || reason == EDQUOT || reason == EFBIG;
-    refuse_file(full ? code::disk_full : code::file_not_written, path_, reason);
+    refuse_file(full(reason) ? code::disk_full : code::file_not_written, path_, reason);
   }
 
   std::filesystem::path beside_;

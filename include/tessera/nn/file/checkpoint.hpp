@@ -3,6 +3,7 @@
 #include <tessera/comm/team.hpp>
 #include <tessera/nn/file/checkpoint_part.hpp>
 #include <tessera/nn/file/kept_optimizer.hpp>
+#include <tessera/nn/serial/model_parts.hpp>
 
 #include <filesystem>
 #include <initializer_list>
@@ -90,10 +91,10 @@ class checkpoint {
   std::unique_ptr<running_save> running_;
 };
 
-/// Writes a network of a checkpoint as one safetensors file, as `nn::save` does: no team is needed, and one whole
-/// tensor is held at a time. One process calls it.
-void export_checkpoint(const std::filesystem::path& folder, const std::string& entry,
-                       const std::filesystem::path& path);
+/// Writes a network of a checkpoint as one safetensors file, as `nn::save` does, or as a file for each of its parts. No
+/// team is needed, and one whole tensor is held at a time. One process calls it.
+void export_checkpoint(const std::filesystem::path& folder, const std::string& entry, const std::filesystem::path& path,
+                       const model_parts& parts = {});
 
 }  // namespace tessera::nn
 

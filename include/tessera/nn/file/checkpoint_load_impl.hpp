@@ -161,26 +161,91 @@ TESSERA_INLINE index_t checkpoint::load(const std::filesystem::path& folder, cal
   return reading.bytes_read();
 }
 
+namespace engine {
+
+/// Fills a part of a serial tensor that is cut.
+inline void read_part(box_reader& boxes, const std::string& key, const cut_along& cut,
+                      const std::vector<tessera::engine::interval>& held, const at::Tensor& into) {
+  std::vector<index_t> begin(into.sizes().size(), 0);
+  index_t at = 0;
+  for (const tessera::engine::interval& i : held) {
+    begin[static_cast<std::size_t>(cut.dimension)] = i.lo;
+    boxes.read(key, begin, into.narrow(cut.dimension, at, i.size()));
+    at += i.size();
+  }
+}
+
+/// Writes files of a checkpoint's tensors, each of the parts of those that lie on a stage.
+class parts_export {
+ public:
+  parts_export(const std::filesystem::path& checkpoint, const checkpoint_index& index, const std::string& entry,
+               const model_parts& parts)
+      : index_(&index),
+        boxes_(checkpoint, index),
+        keys_(index.keys_of(entry)),
+        behind_(entry.size() + 1),
+        parts_(&parts) {
+    if (keys_.empty())
+      throw error(refusal{code::other_parameters, 1, 0}, fmt::format("{}: {} is missing", checkpoint.string(), entry));
+    std::map<std::string, std::vector<index_t>> extents;
+    for (const std::string& k : keys_) extents[k.substr(behind_)] = index.tensors.at(k).shape;
+    parts.check(extents);
+  }
+
+  /// A file that is whole and on the disk, and not yet in its place.
+  std::unique_ptr<tessera::detail::weights_writer> written(const std::filesystem::path& path, int part, int stage) {
+    std::vector<tessera::detail::stored_tensor> entries;
+    std::vector<const std::string*> inside;
+    for (const std::string& k : keys_) {
+      const std::string name = k.substr(behind_);
+      if (parts_->stage_of(name) != stage) continue;
+      const filed_tensor& t = index_->tensors.at(k);
+      entries.push_back({0, 0, name, t.type, t.shape});
+      inside.push_back(&k);
+      const cut_along cut = cut_of_tensor(parts_->cuts, name, t.shape.size());
+      if (cut.joined == 0) continue;
+      index_t& extent = entries.back().shape[static_cast<std::size_t>(cut.dimension)];
+      index_t held = 0;
+      for (const auto& i : cut_intervals(extent, cut, parts_->tensor, part)) held += i.size();
+      extent = held;
+    }
+    auto file = std::make_unique<tessera::detail::weights_writer>(path, entries);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+      const filed_tensor& t = index_->tensors.at(*inside[i]);
+      const at::Tensor mine = at::empty(entries[i].shape, tessera::detail::scalar_type_of(t.type));
+      const cut_along cut = cut_of_tensor(parts_->cuts, entries[i].key, t.shape.size());
+      if (cut.joined == 0) boxes_.read(*inside[i], std::vector<index_t>(t.shape.size(), 0), mine);
+      else
+        read_part(boxes_, *inside[i], cut,
+                  cut_intervals(t.shape[static_cast<std::size_t>(cut.dimension)], cut, parts_->tensor, part), mine);
+      file->add(mine);
+    }
+    file->flush();
+    return file;
+  }
+
+ private:
+  const checkpoint_index* index_;
+  box_reader boxes_;
+  std::vector<std::string> keys_;
+  std::size_t behind_;  // the name of the entry in a key
+  const model_parts* parts_;
+};
+
+}  // namespace engine
+
+// Files take their places when all are written.
 TESSERA_INLINE void export_checkpoint(const std::filesystem::path& folder, const std::string& entry,
-                                      const std::filesystem::path& path) {
-  namespace td = tessera::detail;
+                                      const std::filesystem::path& path, const model_parts& parts) {
   const std::filesystem::path here = engine::checkpoint_at(folder);
   const auto index = engine::checkpoint_index::read(engine::index_text(here), here.string());
   for (const engine::checkpoint_file& f : index.files) engine::verify_file(here, f);
-  const std::vector<std::string> keys = index.keys_of(entry);
-  if (keys.empty()) throw error(refusal{code::other_parameters, 1, 0}, here.string() + ": " + entry + " is missing");
-  std::vector<td::stored_tensor> entries;
-  for (const std::string& k : keys)
-    entries.push_back({0, 0, k.substr(entry.size() + 1), index.tensors.at(k).type, index.tensors.at(k).shape});
-  td::weights_writer file(path, std::move(entries));
-  engine::box_reader boxes(here, index);
-  for (const std::string& k : keys) {
-    const engine::filed_tensor& t = index.tensors.at(k);
-    const at::Tensor whole = at::empty(t.shape, td::scalar_type_of(t.type));
-    boxes.read(k, std::vector<index_t>(t.shape.size(), 0), whole);
-    file.add(whole);
-  }
-  file.keep();
+  engine::parts_export all(here, index, entry, parts);
+  std::vector<std::unique_ptr<tessera::detail::weights_writer>> files;
+  for (int stage = 0; stage < parts.pipe; ++stage)
+    for (int part = 0; part < parts.tensor; ++part)
+      files.push_back(all.written(parts.path_of(path, part, stage), part, stage));
+  for (const auto& file : files) file->keep();
 }
 
 }  // namespace tessera::nn

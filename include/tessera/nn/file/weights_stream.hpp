@@ -190,16 +190,27 @@ class weights_writer {
   weights_writer(const std::filesystem::path& path, std::vector<stored_tensor> tensors)
       : header_(header_for(path, tensors)), file_(path) {
     sum_.add(header_.dump());
+    file_.reserve(data_begin() + (tensors.empty() ? 0 : tensors.back().to));
     write_header();
   }
 
   void add(const at::Tensor& t) {
     const at::Tensor plain = as_stored(t.detach()).cpu().contiguous();
-    sum_.add(plain.data_ptr(), plain.nbytes());
-    file_.write(plain.data_ptr(), plain.nbytes());
+    constexpr std::uint64_t piece = 1 << 18;  // what was summed is in the cache when it is written
+    const auto* from = static_cast<const char*>(plain.data_ptr());
+    for (std::uint64_t left = plain.nbytes(), n = 0; left > 0; left -= n, from += n) {
+      n = std::min(piece, left);
+      sum_.add(from, n);
+      file_.write(from, n);
+    }
+  }
+  /// Brings the file to the disk, whole; it is not yet in its place.
+  void flush() {
+    write_header();
+    file_.flush();
   }
   void keep() {
-    write_header();
+    flush();
     file_.keep();
   }
 
