@@ -2,12 +2,9 @@
 
 #include <tessera/nn/file/checkpoint.hpp>
 
-#include <sys/wait.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/lbfgs.h>
 #include <unistd.h>
-#include <csignal>
-#include <tessera/nn/file/checkpoint_folder.hpp>
 
 #include <fstream>
 
@@ -157,42 +154,6 @@ TEST_CASE("a bad checkpoint is one error on every worker, and changes nothing", 
   std::filesystem::rename(folder.path / "gone", file);
   std::filesystem::remove(index);
   refused("tessera.checkpoint.missing");
-}
-
-TEST_CASE("saves until it is killed", "[runtime]") {
-  const char* const folder = std::getenv("TESSERA_TEST_FOLDER");
-  if (folder != nullptr) save_square(folder, 1 << 30);
-}
-
-TEST_CASE("a save that is killed at any moment leaves the checkpoint before it", "[runtime]") {
-  const scratch folder("killed");
-  save_square(folder.path);
-  for (int round = 0; round < 20; ++round) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      ::setenv("TESSERA_TEST_FOLDER", folder.path.c_str(), 1);
-      ::execl("/proc/self/exe", "saver", "saves until it is killed", nullptr);
-      ::_exit(1);
-    }
-    const nn::engine::checkpoint_folder saved(folder.path);
-    const std::int64_t before = saved.whole().back();
-    for (int waited = 0; saved.whole().back() == before && waited < 20000; ++waited) ::usleep(1000);
-    ::usleep(static_cast<useconds_t>(1370 * round));
-    ::kill(child, SIGKILL);
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    REQUIRE(WIFSIGNALED(status));
-    const auto loaded = in_team<three>([&](auto& t) {
-      three_net net{t, seed{9}};
-      std::int64_t n = 0;
-      nn::checkpoint{{"net", net}, {"step", n}}.load(folder.path);
-      return n;
-    });
-    INFO(loaded.errors());
-    REQUIRE(loaded.well());
-    CHECK(loaded.of(0) == 7);
-  }
-  CHECK(nn::engine::checkpoint_folder(folder.path).whole().back() > 1);
 }
 
 TEST_CASE("entries that no checkpoint can have are refused", "[refusal]") {

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""A program that saves checkpoints is killed at random moments; each time the newest whole one loads: check.py PROGRAM [MPIRUN...].
+
+With a launcher its two workers are processes, of which one or both are killed; without one they are threads. `--kills N` says how often.
+"""
+import argparse
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument("--kills", type=int, default=50)
+parser.add_argument("program")
+parser.add_argument("launcher", nargs=argparse.REMAINDER)
+arguments = parser.parse_args()
+moments = random.Random(32)
+seconds_of_a_save = 0.02  # about; a kill falls into one of the first saves
+environment = os.environ | {"OMP_NUM_THREADS": "1"}
+
+
+def started(folder, *more):
+    command = [*arguments.launcher, arguments.program, str(folder), *more]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True)
+
+
+def fail(why, job):
+    try:
+        os.killpg(job.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    said, told = job.communicate()
+    sys.exit(f"WRONG: {why}\n{said}{told}")
+
+
+def loaded(job, at_least):
+    """The save that a started program found, and its processes."""
+    line = job.stdout.readline().split()
+    if not line or line[0] != "loaded" or int(line[1]) < at_least:
+        fail(f"{line} where save {at_least} was whole", job)
+    return int(line[1]), [int(pid) for pid in line[2:]]
+
+
+def killed(folder, number, whole):
+    """Kills the program once; says which save is whole at least."""
+    job = started(folder)
+    found, pids = loaded(job, whole)
+    time.sleep(moments.uniform(0, 4) * seconds_of_a_save)
+    for pid in sorted(set(pids)) if number % 3 == 2 else pids[number % 3:][:1]:
+        os.kill(pid, signal.SIGKILL)
+    try:
+        said, told = job.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        fail("it goes on when it was killed", job)
+    if job.returncode == 0 or "[tessera.file." in told or "[tessera.checkpoint." in told:
+        sys.exit(f"WRONG: it ended by itself with {job.returncode}\n{said}{told}")
+    return max([found, *(int(line.split()[1]) for line in said.splitlines() if line.startswith("whole "))])
+
+
+with tempfile.TemporaryDirectory() as scratch:
+    folder = pathlib.Path(scratch) / "run"
+    began, whole, moved = time.monotonic(), 0, 0
+    for number in range(arguments.kills):
+        before, whole = whole, killed(folder, number, whole)
+        moved += whole > before
+    job = started(folder, "once")
+    whole, _ = loaded(job, whole)
+    if job.wait(timeout=20) != 0:
+        fail("the last one does not end well", job)
+    left = sorted(path.name for path in folder.iterdir() if (path / "index.json").exists())
+    print(f"{arguments.kills} kills, {whole} saves, {moved} runs that saved, {time.monotonic() - began:.1f} s; there are {' '.join(left)}")
+    if moved < arguments.kills / 4 or not left or len(left) > 3:
+        sys.exit("WRONG: kills did not fall between saves")
