@@ -41,8 +41,8 @@ def resumed(example, name, begin, end, whole):
 
 with tempfile.TemporaryDirectory() as root:
     options = ["--steps", str(steps), "--every", str(every), "--text", text]
-    exact = killed.Program(program, [*options, "--double"], mpirun, quiet=True, patience=60)
-    mixed = killed.Program(program, options, mpirun, quiet=True, patience=60)
+    exact = killed.Program(program, [*options, "--double"], mpirun, quiet=True, patience=120)
+    mixed = killed.Program(program, options, mpirun, quiet=True, patience=120)
     runs, judged = {}, {}
     for name, example, mesh in (("serial", exact, "serial"), ("double", exact, "2x2"), ("bfloat16", mixed, "2x2"), ("elsewhere", mixed, "1x3")):
         judged[name] = killed.judged(example.run(mesh, pathlib.Path(root) / name))
