@@ -7,7 +7,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <sstream>
+#include <thread>
 
 // What a progress line writes into a file, and onto a terminal.
 
@@ -81,6 +83,35 @@ TEST_CASE("a file gets a line for each tenth, with count, text, samples a second
   CHECK(lines[10].starts_with("step 1000/1000  loss 0.25  "));
   CHECK(lines[10].ends_with(" s"));
   CHECK(lines[10].find("took ") != std::string::npos);
+}
+
+TEST_CASE("a run that is resumed counts pace and samples from its own beginning", "[runtime]") {
+  constexpr std::int64_t before = 1'000'000'000'000;
+  const auto lines = lines_of(written([](std::FILE* to) {
+    progress_line line("step", 100, to);
+    line.begin_at(90, before);
+    line.update(90, "begins", before);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    line.update(91, "", before + 1);
+    line.update(100, "", before + 10);
+  }));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] == "step  90/100  begins  ");
+  CHECK(lines[1].find("e+") == std::string::npos);
+  const std::size_t at = lines[1].find("samples/s");
+  REQUIRE(at != std::string::npos);
+  CHECK(std::stod(lines[1].substr(lines[1].rfind("  ", at) + 2)) <= 50);  // ten in the time that one slept
+  CHECK(lines[1].find("took ") != std::string::npos);
+
+  const auto left = lines_of(written([](std::FILE* to) {
+    progress_line line("step", 100, to);
+    line.begin_at(90);
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    line.update(91);
+  }));
+  REQUIRE(left.size() == 1);
+  CHECK(left[0].find("0:00 left") == std::string::npos);  // nine times what was slept
+  CHECK(left[0].find(" left") != std::string::npos);
 }
 
 TEST_CASE("a terminal has one line, drawn again in place and no wider than it is", "[runtime]") {

@@ -29,6 +29,9 @@ class progress_line {
   /// Ends the line, so that what is printed next, an error perhaps, begins on its own.
   ~progress_line();
 
+  /// Goes on behind what an earlier run did: the pace, and the samples of a second, are those from here on.
+  void begin_at(std::int64_t done, std::int64_t samples = 0);
+
   /// Says that `done` steps are behind us, and so many samples in all, if any; `text` is shown beside the count.
   void update(std::int64_t done, const std::string& text = {}, std::int64_t samples = 0);
 
@@ -52,6 +55,7 @@ class progress_line {
   bool unicode_;
   bool drawn_ = false;
   std::int64_t shown_ = 0;
+  std::int64_t begun_ = 0, begun_samples_ = 0;  ///< by an earlier run
   clock::time_point start_ = clock::now(), last_ = start_;
 };
 

@@ -58,13 +58,20 @@ TESSERA_INLINE void progress_line::finish() {
   std::fflush(to_);
 }
 
+TESSERA_INLINE void progress_line::begin_at(std::int64_t done, std::int64_t samples) {
+  begun_ = std::clamp<std::int64_t>(done, 0, total_);
+  begun_samples_ = samples;
+  start_ = clock::now();
+}
+
 TESSERA_INLINE void progress_line::update(std::int64_t done, const std::string& text, std::int64_t samples) {
   if (to_ == nullptr) return;
   done = std::clamp<std::int64_t>(done, 0, total_);
   const double seconds = spent();
   std::string shown = text;
-  if (samples > 0 && seconds > 0)
-    shown += fmt::format("{}{:.0f} samples/s", text.empty() ? "" : "  ", static_cast<double>(samples) / seconds);
+  if (samples > begun_samples_ && seconds > 0)
+    shown += fmt::format("{}{:.0f} samples/s", text.empty() ? "" : "  ",
+                         static_cast<double>(samples - begun_samples_) / seconds);
   if (columns_ > 0) return redraw(done, shown);
   const bool tenth = done * 10 / total_ > shown_ * 10 / total_ || (done > 0 && shown_ == 0);
   if (tenth || clock::now() - last_ >= std::chrono::minutes(1)) line(done, shown);
@@ -105,11 +112,12 @@ TESSERA_INLINE std::string progress_line::bar(std::int64_t done, int width) cons
 
 /// The time that is left, by the pace so far; the time it took when all is done.
 TESSERA_INLINE std::string progress_line::time(std::int64_t done) const {
-  if (done == 0) return "";
+  if (done <= begun_) return "";
   const double seconds = spent();
   if (done == total_)
     return seconds < 60 ? fmt::format("took {:.1f} s", seconds) : "took " + engine::in_minutes(seconds);
-  return engine::in_minutes(seconds / static_cast<double>(done) * static_cast<double>(total_ - done)) + " left";
+  return engine::in_minutes(seconds / static_cast<double>(done - begun_) * static_cast<double>(total_ - done)) +
+         " left";
 }
 
 }  // namespace tessera::nn

@@ -64,7 +64,11 @@ outcome trained(const ts::team<typename Cut::grid>& team, const std::filesystem:
   int step = 0;
   nn::checkpoint all{{"net", net},         {"optimizer", optimizer}, {"rate", rate},
                      {"average", average}, {"samples", samples},     {"step", step}};
-  if (!std::filesystem::is_empty(folder)) all.load(folder);
+  try {
+    all.load(folder);
+  } catch (const ts::error& e) {
+    if (!e.is(ts::code::checkpoint_missing)) throw;  // a run that begins, on every worker
+  }
   outcome run;
   while (step < until) {
     if (step == stop_at) return run;  // as a job whose time is over
@@ -97,8 +101,6 @@ outcome launched(int argc, char** argv, const std::filesystem::path& folder, int
                  int stop_at = std::numeric_limits<int>::max()) {
   outcome run;
   const int status = ts::launch<typename Cut::grid>(argc, argv, [&](ts::team<typename Cut::grid>& team) {
-    if (team.first()) std::filesystem::create_directories(folder);
-    team.state()->collect(std::uint64_t{0}, "making a folder");
     const outcome mine = trained<Cut>(team, folder, until, stop_at);
     if (team.first()) run = mine;
   });
@@ -110,7 +112,8 @@ int main(int argc, char** argv) {
   constexpr int steps = 24;
   const ts::engine::launch_environment here = ts::read_environment();
   const int job = here.world > 1 ? ::getppid() : ::getpid();  // the launcher's number is the same for all processes
-  const std::filesystem::path folder = std::filesystem::temp_directory_path() / fmt::format("tessera-resume-{}", job);
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / fmt::format("tessera-checkpoints-{}", job);
   using square = cut_over<2, 2>;
   using row = cut_over<4, 1>;
   const outcome whole = launched<square>(argc, argv, folder / "whole", steps);
