@@ -4,6 +4,7 @@
 #include <tessera/nn/watch/progress_line.hpp>
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -58,10 +59,17 @@ class terminal {
     std::fclose(file);
     ::close(master_);
   }
+  /// All that came: the system hands on what was written when it has time, so nothing more has come after a second.
   std::string came() const {
-    char bytes[8192];
-    const ::ssize_t n = ::read(master_, bytes, sizeof bytes);
-    return {bytes, static_cast<std::size_t>(n > 0 ? n : 0)};
+    std::string all;
+    ::pollfd more{master_, POLLIN, 0};
+    while (!all.ends_with("\n") && ::poll(&more, 1, 1000) > 0) {
+      char bytes[8192];
+      const ::ssize_t n = ::read(master_, bytes, sizeof bytes);
+      if (n <= 0) break;
+      all.append(bytes, static_cast<std::size_t>(n));
+    }
+    return all;
   }
 
   std::FILE* file;

@@ -97,22 +97,25 @@ inline at::Tensor forward(const call& c, const engine::relu_description&) { retu
 
 namespace engine {
 
+/// The result of a function where this worker holds none of it.
+at::Tensor forward_of_nothing(const call& c);
+
+/// The result of a function, whose gradient goes to all operands.
+at::Tensor forward_of_all(const call& c, const at::Tensor& y);
+
 /// A function of tensors: a local one on the boxes, another with its exchanges.
 template <class F, int... Index>
 at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<Index...>) {
   const local_boxes& where = c.bound.boxes();
-  const at::Tensor y = [&] {
-    if constexpr (requires { f.signature_on(c.bound.inputs[Index].to->layout()...); }) {
-      const tessera::detail::computing<F> compute{f};
-      if (where.result.empty()) return tessera::detail::empty_result(where.result.held, c.operands, c.bound.gives[0]);
-      if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Index))...>)
-        return compute(where, c.operand(Index)...);
-      else return compute(c.operand(Index)...);
-    } else {
-      return compute(f, bound_exchanges{c.bound.team, where, c.bound.exchanges}, c.operand(Index)...);
-    }
-  }();
-  return y.is_floating_point() || y.is_complex() ? c.bound.depends_on_all(y, c.operands) : y;
+  if constexpr (requires { f.signature_on(c.bound.inputs[Index].to->layout()...); }) {
+    if (where.result.empty()) return forward_of_nothing(c);
+    const tessera::detail::computing<F> compute{f};
+    if constexpr (std::is_invocable_v<decltype(compute), const local_boxes&, decltype(c.operand(Index))...>)
+      return forward_of_all(c, compute(where, c.operand(Index)...));
+    else return forward_of_all(c, compute(c.operand(Index)...));
+  } else {
+    return forward_of_all(c, compute(f, bound_exchanges{c.bound.team, where, c.bound.exchanges}, c.operand(Index)...));
+  }
 }
 
 }  // namespace engine

@@ -202,6 +202,14 @@ TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropout_descripti
   return layer.alpha ? y.add_(-least * scale * layer.probability) : y;
 }
 
+TESSERA_INLINE at::Tensor forward_of_nothing(const call& c) {
+  return forward_of_all(c, tessera::detail::empty_result(c.bound.boxes().result.held, c.operands, c.bound.gives[0]));
+}
+
+TESSERA_INLINE at::Tensor forward_of_all(const call& c, const at::Tensor& y) {
+  return y.is_floating_point() || y.is_complex() ? c.bound.depends_on_all(y, c.operands) : y;
+}
+
 }  // namespace tessera::nn::engine
 
 #ifdef TESSERA_COMPILED

@@ -5,75 +5,103 @@
 #include <tessera/operation/network/sharded_parameters.hpp>
 
 #include <memory>
+#include <span>
+#include <type_traits>
 #include <vector>
 
 namespace tessera::detail {
 
+/// What run time asks of a layer: a constant for each kind of layer.
+struct layer_functions {
+  const char* name;
+  bool only_here;
+  int results;
+  layer_plan (*plan)(const void* layer, std::span<const tensor_value* const> x);  ///< its parameters not yet as tiles
+  std::vector<at::Tensor> (*forward)(const void* layer, const nn::call& c);
+  void (*destroy)(const void* layer);
+};
+
 /// A layer as a value, at its place in a program.
 class placed_node {
  public:
+  /// Owns the layer, of which nothing is kept where its type says all.
+  placed_node(const void* layer, const layer_functions& functions);
   placed_node(const placed_node&) = delete;
-  virtual ~placed_node() = default;
+  ~placed_node();
 
   /// Stands where these operands come in, its parameters stored over axes, the outermost first.
   void stand(std::vector<tensor_value> operands, std::vector<tiles_over> over);
 
   nn::engine::node_record record;
-  int results = 1;
 
+  int results() const { return functions_->results; }
   layer_plan plan() const;
   layer_plan plan_for(std::span<const tensor_value* const> x) const;
 
- protected:
-  placed_node(const char* name, bool only_here, int given);
-
  private:
-  /// The plan before its parameters are stored as tiles.
-  virtual layer_plan plan_in_use(std::span<const tensor_value* const> x) const = 0;
-  virtual std::vector<at::Tensor> forward(const nn::call& c) const = 0;
-
+  const void* layer_;
+  const layer_functions* functions_;
   std::vector<tensor_value> operands_;
   std::vector<tiles_over> over_;
 };
 
-/// What the layer itself says.
+/// The plan of a layer that takes another number of operands.
+layer_plan plan_of_wrong_count(std::size_t operands);
+
+/// The plan of a layer for one to four operands.
 template <class L>
-class placed_layer final : public placed_node {
- public:
-  explicit placed_layer(const L& l) : placed_node(l.name, is_only_here<L>, result_count<L>()), layer_(l), runs_(l) {}
+layer_plan plan_for_count(const L& layer, std::span<const tensor_value* const> x) {
+  if constexpr (requires { layer.plan(*x[0]); })
+    if (x.size() == 1) return layer.plan(*x[0]);
+  if constexpr (requires { layer.plan(*x[0], *x[0]); })
+    if (x.size() == 2) return layer.plan(*x[0], *x[1]);
+  if constexpr (requires { layer.plan(*x[0], *x[0], *x[0]); })
+    if (x.size() == 3) return layer.plan(*x[0], *x[1], *x[2]);
+  if constexpr (requires { layer.plan(*x[0], *x[0], *x[0], *x[0]); })
+    if (x.size() == 4) return layer.plan(*x[0], *x[1], *x[2], *x[3]);
+  return plan_of_wrong_count(x.size());
+}
 
- private:
-  layer_plan plan_in_use(std::span<const tensor_value* const> x) const override {
-    layer_plan p;
-    const bool fits = plan_of_count(p, x, indices_below<1>{}) || plan_of_count(p, x, indices_below<2>{}) ||
-                      plan_of_count(p, x, indices_below<3>{}) || plan_of_count(p, x, indices_below<4>{});
-    return fits ? p : refused_layer(refusal{code::wrong_number_of_operands, -1, x.size()});
-  }
-  // Plans where there are as many operands as indices, and the layer takes so many.
-  template <int... Index>
-  bool plan_of_count(layer_plan& p, std::span<const tensor_value* const> x, indices<Index...>) const {
-    if constexpr (requires { layer_.plan(*x[Index]...); }) {
-      if (x.size() != sizeof...(Index)) return false;
-      p = layer_.plan(*x[Index]...);
-      return true;
-    } else {
-      return false;
-    }
-  }
-  std::vector<at::Tensor> forward(const nn::call& c) const override { return runs_(c); }
-
-  L layer_;
-  nn::engine::running_layer<L> runs_;
+/// A layer and what runs it.
+template <class L>
+struct kept_layer {
+  L layer;
+  nn::engine::running_layer<L> runs{layer};
 };
+
+template <class L>
+inline constexpr layer_functions functions_of_layer{
+    L::name,
+    is_only_here<L>,
+    result_count<L>(),
+    [](const void* kept, std::span<const tensor_value* const> x) {
+      return plan_for_count(static_cast<const kept_layer<L>*>(kept)->layer, x);
+    },
+    [](const void* kept, const nn::call& c) { return static_cast<const kept_layer<L>*>(kept)->runs(c); },
+    [](const void* kept) { delete static_cast<const kept_layer<L>*>(kept); }};
+
+// Of a layer without values nothing is kept.
+template <class L>
+  requires(std::is_empty_v<kept_layer<L>>)
+inline constexpr layer_functions functions_of_layer<L>{
+    L::name,
+    is_only_here<L>,
+    result_count<L>(),
+    [](const void*, std::span<const tensor_value* const> x) { return plan_for_count(L{}, x); },
+    [](const void*, const nn::call& c) { return nn::engine::running_layer<L>(L{})(c); },
+    [](const void*) {}};
 
 }  // namespace tessera::detail
 
 namespace tessera::nn::engine {
 
-/// A layer as a program places it. Programs own it by its base, so no layer has an owner of its own kind.
+/// A layer as a program places it.
 template <class L>
-std::unique_ptr<tessera::detail::placed_node> placed(const L& layer) {
-  return std::unique_ptr<tessera::detail::placed_node>(new tessera::detail::placed_layer<L>(layer));
+std::unique_ptr<tessera::detail::placed_node> placed([[maybe_unused]] const L& layer) {
+  using namespace tessera::detail;
+  const void* kept = nullptr;
+  if constexpr (!std::is_empty_v<kept_layer<L>>) kept = new kept_layer<L>{layer};
+  return std::make_unique<placed_node>(kept, functions_of_layer<L>);
 }
 
 }  // namespace tessera::nn::engine

@@ -4,16 +4,22 @@
 
 namespace tessera::detail {
 
-TESSERA_INLINE placed_node::placed_node(const char* name, bool only_here, int given) : results(given) {
-  record.name = name;
-  record.only_here = only_here;
+TESSERA_INLINE placed_node::placed_node(const void* layer, const layer_functions& functions)
+    : layer_(layer), functions_(&functions) {
+  record.name = functions.name;
+  record.only_here = functions.only_here;
   record.layer = this;
   record.planned = [](const void* self) { return static_cast<const placed_node*>(self)->plan(); };
   record.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {
     return static_cast<const placed_node*>(self)->plan_for(at_hand);
   };
-  record.run = [](const void* self, const nn::call& c) { return static_cast<const placed_node*>(self)->forward(c); };
+  record.run = [](const void* self, const nn::call& c) {
+    const placed_node& node = *static_cast<const placed_node*>(self);
+    return node.functions_->forward(node.layer_, c);
+  };
 }
+
+TESSERA_INLINE placed_node::~placed_node() { functions_->destroy(layer_); }
 
 TESSERA_INLINE void placed_node::stand(std::vector<tensor_value> operands, std::vector<tiles_over> over) {
   operands_ = std::move(operands);
@@ -28,9 +34,13 @@ TESSERA_INLINE layer_plan placed_node::plan() const {
 }
 
 TESSERA_INLINE layer_plan placed_node::plan_for(std::span<const tensor_value* const> x) const {
-  layer_plan p = plan_in_use(x);
+  layer_plan p = functions_->plan(layer_, x);
   for (auto over = over_.rbegin(); over != over_.rend(); ++over) p = stored_as_tiles(p, *over);
   return checked(p, *x[0]);
+}
+
+TESSERA_INLINE layer_plan plan_of_wrong_count(std::size_t operands) {
+  return refused_layer(refusal{code::wrong_number_of_operands, -1, operands});
 }
 
 }  // namespace tessera::detail

@@ -76,7 +76,8 @@ class program {
   template <class L, class... F>
   auto add(const L& layer, bool numbered, const F&... x) {
     constexpr int results = tessera::detail::result_count<L>();
-    const int node = add_node(engine::placed(layer), numbered, {x...});
+    const dynamic_flow operands[]{x...};
+    const int node = add_node(engine::placed(layer), numbered, operands);
     return flows_of(node, tessera::detail::indices_below<results>{});
   }
   /// The same of a layer and operands that only run time knows.
@@ -89,9 +90,7 @@ class program {
     try {
       return f();
     } catch (...) {
-      writes_ = before;
-      kept_->records.resize(static_cast<std::size_t>(before.node_count));
-      kept_->results.resize(static_cast<std::size_t>(before.node_count));
+      drop_since(before);
       throw;
     }
   }
@@ -176,7 +175,8 @@ class program {
 
   void make_room(std::size_t operands);
 
-  int add_node(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered, const std::vector<dynamic_flow>& x);
+  int add_node(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered, std::span<const dynamic_flow> x);
+  void drop_since(const tessera::detail::recorder<engine::node_record>& before);
 
   std::shared_ptr<parts> kept_ = std::make_shared<parts>();
   tessera::detail::recorder<engine::node_record> writes_;

@@ -52,7 +52,7 @@ TESSERA_INLINE void program::make_room(std::size_t operands) {
 }
 
 TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered,
-                                     const std::vector<dynamic_flow>& x) {
+                                     std::span<const dynamic_flow> x) {
   std::vector<tensor_value> operands;
   std::vector<engine::program_value> from;
   for (const dynamic_flow& one : x) {
@@ -62,7 +62,7 @@ TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_nod
   placed->stand(std::move(operands), over_);
   const engine::node_record& record = placed->record;
   const layer_plan p = placed->plan();
-  const int results = placed->results;
+  const int results = placed->results();
   refuse(p.why.ok() && p.outputs() != results ? refusal{code::other_results, p.outputs(), results} : p.why,
          record.name);
   std::vector<tensor_value> y;
@@ -73,9 +73,15 @@ TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_nod
   return writes_.add(&record, std::span<const engine::program_value>(from), results, numbered);
 }
 
+TESSERA_INLINE void program::drop_since(const tessera::detail::recorder<engine::node_record>& before) {
+  writes_ = before;
+  kept_->records.resize(static_cast<std::size_t>(before.node_count));
+  kept_->results.resize(static_cast<std::size_t>(before.node_count));
+}
+
 TESSERA_INLINE std::vector<dynamic_flow> program::add(std::unique_ptr<tessera::detail::placed_node> layer,
                                                       bool numbered, const std::vector<dynamic_flow>& x) {
-  const int results = layer->results;
+  const int results = layer->results();
   const int node = add_node(std::move(layer), numbered, x);
   std::vector<dynamic_flow> y;
   for (int i = 0; i < results; ++i) y.push_back({this, {node, i}});

@@ -83,15 +83,13 @@ constexpr auto call([[maybe_unused]] const F& f, const First& first, const Rest&
 template <class F, engine::DynamicFlow First, engine::DynamicFlow... Rest>
   requires(engine::kind_of<F> == kind::function)
 auto call([[maybe_unused]] const F& f, const First& first, const Rest&... rest) {
-  return first.in->whole([&] {
-    constexpr int operands = 1 + sizeof...(Rest);
-    if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept(), F::name);
-    if constexpr (requires { typename F::held; })
-      return tessera::detail::added(tessera::detail::held_function<typename F::held, operands>{f}, first, rest...);
-    else if constexpr (tessera::detail::HoldsNumber<F>)
-      return tessera::detail::added(tessera::detail::held_function<F, operands>{f}, first, rest...);
-    else return tessera::detail::added(tessera::detail::function_layer<F, operands>{}, first, rest...);
-  });
+  constexpr int operands = 1 + sizeof...(Rest);
+  if constexpr (requires { f.not_kept(); }) first.in->refuse(f.not_kept(), F::name);
+  if constexpr (requires { typename F::held; })
+    return tessera::detail::added(tessera::detail::held_function<typename F::held, operands>{f}, first, rest...);
+  else if constexpr (tessera::detail::HoldsNumber<F>)
+    return tessera::detail::added(tessera::detail::held_function<F, operands>{f}, first, rest...);
+  else return tessera::detail::added(tessera::detail::function_layer<F, operands>{}, first, rest...);
 }
 
 }  // namespace functions
