@@ -2,7 +2,7 @@
 
 #include <tessera/nn/serial/model_parts.hpp>
 
-namespace tessera::testing {
+namespace tessera::testing::parts_of_models {
 namespace {
 
 TEST_CASE("files of parts are named by part and stage where there are several", "[law]") {
@@ -39,4 +39,4 @@ TEST_CASE("each layer lies on one stage", "[refusal]") {
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::parts_of_models

@@ -4,7 +4,7 @@
 
 #include <regex>
 
-namespace tessera::testing {
+namespace tessera::testing::path_tables {
 namespace {
 
 /// All paths of at most three parts, of these words.
@@ -64,7 +64,7 @@ TEST_CASE("each row of a table fits a path, and each path one row at most", "[re
     try {
       of.check(paths);
     } catch (const error& e) {
-      return e.code() + " " + e.where();
+      return fmt::format("{} {}", e.code(), e.where());
     }
     return std::string("none");
   };
@@ -75,4 +75,4 @@ TEST_CASE("each row of a table fits a path, and each path one row at most", "[re
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::path_tables
