@@ -27,6 +27,19 @@ mesh_value grid_of(int p) {
   return row_major(m);
 }
 
+/// A tensor of which every worker of a mesh has a copy.
+layout copied(const mesh_value& m, const std::vector<index_t>& extents) {
+  layout x;
+  x.mesh = m;
+  for (int a = 0; a < m.axes.count; ++a) x.placements.push({placement::invariant});
+  for (const index_t n : extents) {
+    dimension uncut;
+    uncut.extent = n;
+    x.dims.push(uncut);
+  }
+  return x;
+}
+
 /// A double of a state: its extents, and which of them each axis cuts; -1 for copies.
 struct kept {
   std::string key;
@@ -36,8 +49,7 @@ struct kept {
   std::vector<index_t> serial_sizes = {};
 
   kept_tensor on(const mesh_value& m) const {
-    layout x = whole(m, extents);
-    for (axis_placement& r : x.placements) r = {placement::invariant};
+    layout x = copied(m, extents);
     if (by_rows >= 0) x.cut_by(by_rows, 0);
     if (by_columns >= 0) x.cut_by(by_columns, 1);
     kept_tensor t{key, x, element::float64, {}, serial, serial_sizes.empty() ? extents : serial_sizes};

@@ -64,7 +64,7 @@ TEST_CASE("each row of a table fits a path, and each path one row at most", "[re
     try {
       of.check(paths);
     } catch (const error& e) {
-      return e.code() + " " + e.where();
+      return fmt::format("{} {}", e.code(), e.where());
     }
     return std::string("none");
   };
