@@ -206,6 +206,7 @@ class weights_writer {
   }
   /// Brings the file to the disk, whole; it is not yet in its place.
   void flush() {
+    if (std::exchange(flushed_, true)) return;
     write_header();
     file_.flush();
   }
@@ -256,6 +257,7 @@ class weights_writer {
   nlohmann::json header_;
   atomic_file file_;
   xxh64 sum_;
+  bool flushed_ = false;
 };
 
 }  // namespace tessera::detail
