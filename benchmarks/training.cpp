@@ -4,6 +4,7 @@
 // turns.
 #include <tessera/tessera.hpp>
 
+#include <ATen/Parallel.h>
 #include <torch/optim/adam.h>
 
 #include <algorithm>
