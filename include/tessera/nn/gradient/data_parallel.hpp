@@ -1,19 +1,10 @@
 #pragma once
 
-#include <tessera/comm/team.hpp>
+#include <tessera/nn/gradient/backward_window.hpp>
 #include <tessera/nn/gradient/bundled_gradients.hpp>
-
-#include <torch/nn/module.h>
-
-#include <optional>
+#include <tessera/nn/gradient/module_values.hpp>
 
 namespace tessera::nn {
-
-/// Where the values come from with which workers begin.
-enum class first_values : signed char {
-  brought,  ///< the first worker's
-  compared  ///< each worker's own, which must be equal to the bit
-};
 
 /// The treatment of buffers, such as running statistics, behind each step's last backward.
 enum class buffer_rule : signed char {
@@ -50,29 +41,17 @@ class data_parallel {
   data_parallel(const data_parallel&) = delete;
   data_parallel& operator=(const data_parallel&) = delete;
 
-  /// While it lives, backwards belong to one window, in which gradients add up.
-  class [[nodiscard]] backward_window {
-   public:
-    backward_window(const backward_window&) = delete;
-    backward_window& operator=(const backward_window&) = delete;
-    ~backward_window();
-
-   private:
-    friend class data_parallel;
-    backward_window(data_parallel& of, bool last, std::optional<double> weight);
-    data_parallel& of_;
-  };
-
   /// Backwards until the window's end leave their gradients where they are, unless they are the `last` before a step.
   /// Those bring the sums of all backwards since the step before. A weight, as this worker's number of samples, makes
   /// the gradients means over all samples: Σ wᵢ gᵢ / Σ wᵢ; all workers say one, or none does.
-  backward_window window(bool last, std::optional<double> weight = std::nullopt) { return {*this, last, weight}; }
+  backward_window window(bool last, std::optional<double> weight = std::nullopt) {
+    return backward_window(gradients_, last, weight);
+  }
 
   /// How many exchanges a step has, and the bytes of gradients in each.
   std::vector<index_t> bundle_bytes() const;
 
  private:
-  void bring_values();
   void follow_buffers() const;
 
   team_handle team_;
@@ -80,7 +59,6 @@ class data_parallel {
   data_parallel_options options_;
   call_site at_;
   std::shared_ptr<engine::bundled_gradients> gradients_;
-  bool window_open_ = false;
 };
 
 }  // namespace tessera::nn

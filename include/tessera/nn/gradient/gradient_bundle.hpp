@@ -22,8 +22,9 @@ inline layout flat_layout(const mesh_value& mesh, index_t elements, placement ev
 /// Gradients that travel together: a one-dimensional tensor whose ranges are gradients of one element, or one gradient
 /// with an adjoint of its own.
 ///
-/// Σ over workers: partial → invariant, one change of layout for all of them. LibTorch leaves a gradient where it was
-/// made, so packing the bundle as it begins costs one copy. Common memory of all gradients would cost that copy too.
+/// Σ over workers: partial → invariant or blocks, one change of layout for all of them. LibTorch leaves a gradient
+/// where it was made, so packing the bundle as it begins costs one copy. Common memory of all gradients would cost that
+/// too.
 class gradient_bundle {
  public:
   /// A member's shape on this worker, and from which element of the bundle on it lies.
@@ -32,22 +33,23 @@ class gradient_bundle {
     index_t begin = 0;
   };
 
-  /// Ranges of so many elements in all, summed over all workers of a mesh.
-  gradient_bundle(const team_handle& team, const mesh_value& over, std::vector<range> ranges, index_t elements,
-                  at::ScalarType type);
+  /// Ranges that lie end to end in a tensor of one dimension, whose terms lie like one layout and become the other.
+  /// What comes of them is a range a member, or all that this worker gets in one.
+  gradient_bundle(const team_handle& team, const layout& terms, const layout& sums, std::vector<range> ranges,
+                  at::ScalarType type, bool in_one = false);
   /// One tensor, whose terms lie like one layout and become the other.
   gradient_bundle(const team_handle& team, const layout& terms, const layout& sums, at::ScalarType type);
 
   /// Begins to sum over workers what each has of the members; what is undefined is zero.
-  void begin(const std::vector<at::Tensor>& terms, call_site at);
-  /// The sums, times a factor: a tensor for each member, all in one memory that is nobody else's.
+  void begin(std::vector<at::Tensor> terms, call_site at);
+  /// The sums, times a factor: a tensor for each member, all in one memory that is nobody else's, or all in one.
   std::vector<at::Tensor> finish(double factor = 1);
 
-  std::size_t count() const { return ranges_.size(); }
   index_t bytes() const { return elements_ * static_cast<index_t>(of_.dtype().itemsize()); }
 
  private:
   at::Tensor packed(const std::vector<at::Tensor>& terms) const;
+  std::vector<at::Tensor> ranges_of(const at::Tensor& all) const;
 
   team_handle team_;
   layout terms_;
@@ -56,8 +58,9 @@ class gradient_bundle {
   index_t elements_;
   at::TensorOptions of_;
   bool flat_;
+  bool in_one_;
   bool moves_;  ///< else the terms are the sums
-  at::Tensor kept_;
+  std::vector<at::Tensor> kept_;
   std::optional<awaited<tensor<dyn>>> sum_;
 };
 

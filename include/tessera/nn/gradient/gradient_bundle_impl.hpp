@@ -8,16 +8,17 @@
 
 namespace tessera::nn::engine {
 
-TESSERA_INLINE gradient_bundle::gradient_bundle(const team_handle& team, const mesh_value& over,
-                                                std::vector<range> ranges, index_t elements, at::ScalarType type)
+TESSERA_INLINE gradient_bundle::gradient_bundle(const team_handle& team, const layout& terms, const layout& sums,
+                                                std::vector<range> ranges, at::ScalarType type, bool in_one)
     : team_(team),
-      terms_(flat_layout(over, elements, placement::partial)),
-      sums_(flat_layout(over, elements, placement::invariant)),
+      terms_(terms),
+      sums_(sums),
       ranges_(std::move(ranges)),
-      elements_(elements),
+      elements_(terms.dims[0].extent),
       of_(tessera::detail::options_of(*team, type)),
       flat_(true),
-      moves_(over.size() > 1) {}
+      in_one_(in_one),
+      moves_(terms.mesh.size() > 1) {}
 
 TESSERA_INLINE gradient_bundle::gradient_bundle(const team_handle& team, const layout& terms, const layout& sums,
                                                 at::ScalarType type)
@@ -28,29 +29,31 @@ TESSERA_INLINE gradient_bundle::gradient_bundle(const team_handle& team, const l
       elements_(cutting{terms}.elements_of(team->rank())),
       of_(tessera::detail::options_of(*team, type)),
       flat_(false),
+      in_one_(true),
       moves_(!stays(change_between(terms, sums))) {}
 
+/// Whether the host may copy the bytes of a tensor, which for few of them costs less than LibTorch's own copy.
+inline bool is_plain(const at::Tensor& t, at::ScalarType type) {
+  return t.is_cpu() && t.scalar_type() == type && t.layout() == at::kStrided && t.is_contiguous() && !t.is_conj() &&
+         !t.is_neg() && !t._is_zerotensor();
+}
+
 TESSERA_INLINE at::Tensor gradient_bundle::packed(const std::vector<at::Tensor>& terms) const {
-  if (terms.size() == 1 && terms[0].defined()) {
+  if (terms.size() == 1 && terms[0].defined() && (moves_ || !flat_)) {
     const at::Tensor one = terms[0].contiguous().resolve_conj().resolve_neg();
     return flat_ ? one.view({elements_}) : one;
   }
   if (!flat_) return at::zeros(ranges_[0].sizes, of_);
   const at::Tensor all = at::empty({elements_}, of_);
-  auto* const memory = static_cast<char*>(all.data_ptr());
-  index_t filled = 0;
+  auto* const memory = all.is_cpu() ? static_cast<char*>(all.data_ptr()) : nullptr;
   for (std::size_t i = 0; i < ranges_.size(); ++i) {
-    const index_t begin = ranges_[i].begin, size = c10::multiply_integers(ranges_[i].sizes);
-    if (begin > filled) all.narrow(0, filled, begin - filled).zero_();
-    filled = begin + size;
     const at::Tensor& from = terms[i];
-    const bool plain = from.defined() && all.is_cpu() && from.is_cpu() && from.layout() == at::kStrided &&
-                       from.is_contiguous() && from.scalar_type() == all.scalar_type() && !from.is_conj() &&
-                       !from.is_neg() && !from._is_zerotensor();
-    if (plain) {  // of few bytes this costs less than LibTorch's own copy
-      std::memcpy(memory + static_cast<std::size_t>(begin) * all.itemsize(), from.const_data_ptr(), from.nbytes());
+    if (memory != nullptr && from.defined() && is_plain(from, all.scalar_type())) {
+      std::memcpy(memory + static_cast<std::size_t>(ranges_[i].begin) * all.itemsize(), from.const_data_ptr(),
+                  from.nbytes());
     } else {
-      const at::Tensor to = all.narrow(0, begin, size).view(ranges_[i].sizes);
+      const index_t size = c10::multiply_integers(ranges_[i].sizes);
+      const at::Tensor to = all.narrow(0, ranges_[i].begin, size).view(ranges_[i].sizes);
       if (from.defined()) to.copy_(from);
       else to.zero_();
     }
@@ -58,30 +61,43 @@ TESSERA_INLINE at::Tensor gradient_bundle::packed(const std::vector<at::Tensor>&
   return all;
 }
 
-TESSERA_INLINE void gradient_bundle::begin(const std::vector<at::Tensor>& terms, call_site at) {
+TESSERA_INLINE void gradient_bundle::begin(std::vector<at::Tensor> terms, call_site at) {
   const at::NoGradGuard no_graph;
-  const at::Tensor all = packed(terms);
+  if (!moves_ && !in_one_) {
+    kept_ = std::move(terms);
+    return;
+  }
+  at::Tensor all = packed(terms);
+  terms.clear();
   if (moves_)
     sum_.emplace(start(
         sums_, tessera::detail::tensor_of(team_, terms_, all, tessera::detail::next_lineage(*team_, terms_.mesh)), at));
-  else kept_ = all;
+  else kept_ = {std::move(all)};
+}
+
+TESSERA_INLINE std::vector<at::Tensor> gradient_bundle::ranges_of(const at::Tensor& all) const {
+  std::vector<at::Tensor> each;
+  each.reserve(ranges_.size());
+  for (const range& one : ranges_) {  // no views: zero_grad(false) detaches gradients in place, which views refuse
+    at::Tensor mine = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(all.storage()),
+                                                               all.unsafeGetTensorImpl()->key_set(), all.dtype());
+    mine.unsafeGetTensorImpl()->set_storage_offset(all.storage_offset() + one.begin);
+    mine.unsafeGetTensorImpl()->set_sizes_contiguous(one.sizes);
+    each.push_back(std::move(mine));
+  }
+  return each;
 }
 
 TESSERA_INLINE std::vector<at::Tensor> gradient_bundle::finish(double factor) {
   const at::NoGradGuard no_graph;
-  const at::Tensor sum = moves_ ? tessera::finish(std::move(*sum_)).local() : std::exchange(kept_, {});
+  std::vector<at::Tensor> sums = std::exchange(kept_, {});
+  if (moves_) sums = {tessera::finish(std::move(*sum_)).local()};
   sum_.reset();
-  if (factor != 1) sum.mul_(factor);
-  if (!flat_) return {sum};
-  std::vector<at::Tensor> all;
-  for (const range& one : ranges_) {  // no views: zero_grad(false) detaches gradients in place, which views refuse
-    at::Tensor mine = at::detail::make_tensor<c10::TensorImpl>(c10::Storage(sum.storage()),
-                                                               sum.unsafeGetTensorImpl()->key_set(), sum.dtype());
-    mine.unsafeGetTensorImpl()->set_storage_offset(sum.storage_offset() + one.begin);
-    mine.unsafeGetTensorImpl()->set_sizes_contiguous(one.sizes);
-    all.push_back(std::move(mine));
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    if (!sums[i].defined()) sums[i] = at::zeros(ranges_[i].sizes, of_);
+    if (factor != 1) sums[i].mul_(factor);
   }
-  return all;
+  return moves_ && !in_one_ ? ranges_of(sums[0]) : sums;
 }
 
 }  // namespace tessera::nn::engine

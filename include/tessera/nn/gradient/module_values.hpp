@@ -1,0 +1,51 @@
+#pragma once
+
+#include <tessera/comm/team.hpp>
+#include <tessera/nn/gradient/leaf_gradients.hpp>
+
+#include <torch/nn/module.h>
+
+#include <vector>
+
+namespace tessera::nn {
+
+/// Where the values come from with which workers begin.
+enum class first_values : signed char {
+  brought,  ///< the first worker's
+  compared  ///< each worker's own, which must be equal to the bit
+};
+
+namespace engine {
+
+/// The parameters of a module that have gradients, in its order.
+inline std::vector<named_leaf> trained_leaves(const torch::nn::Module& module) {
+  std::vector<named_leaf> all;
+  for (const auto& one : module.named_parameters())
+    if (one.value().defined() && one.value().requires_grad()) all.push_back({one.key(), one.value()});
+  return all;
+}
+
+/// Parameters and buffers of a module, in its order.
+inline std::vector<named_leaf> state_tensors(const torch::nn::Module& module) {
+  std::vector<named_leaf> all;
+  for (const auto& one : module.named_parameters())
+    if (one.value().defined()) all.push_back({one.key(), one.value()});
+  for (const auto& one : module.named_buffers())
+    if (one.value().defined()) all.push_back({one.key(), one.value()});
+  return all;
+}
+
+/// What all workers get of what lies on the first.
+at::Tensor from_first(const team_handle& team, const at::Tensor& mine);
+
+/// Compares names, elements and shapes of tensors, and lets all workers begin with the same values. Throws on all of
+/// them where something differs, and names it.
+void begin_alike(const team_handle& team, const std::vector<named_leaf>& tensors, first_values how);
+
+}  // namespace engine
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/gradient/module_values_impl.hpp>
+#endif

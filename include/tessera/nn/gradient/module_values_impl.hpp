@@ -1,0 +1,48 @@
+#pragma once
+
+#include <tessera/nn/gradient/gradient_bundle.hpp>
+#include <tessera/nn/gradient/module_values.hpp>
+#include <tessera/nn/refusals.hpp>
+#include <tessera/tensor/box/content_hash.hpp>
+#include <tessera/tensor/change/change.hpp>
+
+#include <fmt/core.h>
+
+namespace tessera::nn::engine {
+
+TESSERA_INLINE at::Tensor from_first(const team_handle& team, const at::Tensor& mine) {
+  const layout there = flat_layout(team->mesh(), mine.numel(), placement::on);
+  const layout everywhere = flat_layout(team->mesh(), mine.numel(), placement::invariant);
+  const bool first = team->mesh().number(team->at()) == 0;
+  return change_layout(team, there, everywhere, first ? mine : mine.narrow(0, 0, 0));
+}
+
+/// Throws on every worker unless all have the same number for each tensor, and names the first of which they differ.
+template <class Number>
+void agree_on_each(const team_handle& team, const std::vector<named_leaf>& tensors, const char* subject,
+                   const Number& number) {
+  const auto differ = [&](const std::string& in) {
+    team->crew_of(team->mesh()).among().disagree(error(refusal{code::modules_differ}, in));
+  };
+  for (const std::uint64_t count : team->collect(tensors.size(), subject))
+    if (count != tensors.size()) differ(fmt::format("{} and {} parameters and buffers", tensors.size(), count));
+  std::vector<std::uint64_t> mine;
+  for (const named_leaf& one : tensors) mine.push_back(number(one));
+  const std::vector<std::uint64_t> all = team->collect(mine, subject);
+  for (std::size_t i = 0; i < all.size(); ++i)
+    if (const std::size_t which = i % mine.size(); all[i] != all[which]) differ(tensors[which].name);
+}
+
+TESSERA_INLINE void begin_alike(const team_handle& team, const std::vector<named_leaf>& tensors, first_values how) {
+  agree_on_each(team, tensors, "comparing modules", [](const named_leaf& one) {
+    return text(fmt::format("{} {}", one.name, c10::str(one.leaf.scalar_type(), one.leaf.sizes())).c_str()).hash;
+  });
+  if (how == first_values::compared)
+    return agree_on_each(team, tensors, "comparing values of modules",
+                         [](const named_leaf& one) { return tessera::detail::content_hash(one.leaf); });
+  const at::NoGradGuard no_graph;
+  for (const named_leaf& one : tensors)  // one by one: a model may fill half the memory
+    one.leaf.copy_(from_first(team, one.leaf.detach().reshape({-1})).view(one.leaf.sizes()));
+}
+
+}  // namespace tessera::nn::engine
