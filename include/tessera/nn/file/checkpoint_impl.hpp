@@ -65,7 +65,7 @@ inline kept_all gathered(const team_handle& team, const std::vector<std::shared_
 }
 
 /// Throws on every worker of the team unless copies that are to be alike are.
-inline void agree_on_copies(team_state& team, const std::vector<kept_tensor>& tensors) {
+inline void agree_on_kept_tensors(team_state& team, const std::vector<kept_tensor>& tensors) {
   const auto compared = [](const kept_tensor& t) { return t.alike && has_copies(t.lies); };
   std::vector<std::uint64_t> mine;
   for (const kept_tensor& t : tensors)
@@ -201,7 +201,7 @@ TESSERA_INLINE void checkpoint::begin_saving(const team_handle& team, const std:
                                              const checkpoint_options& options) {
   auto next = std::make_unique<running_save>(
       running_save{engine::checkpoint_folder(folder), 0, options.keep, engine::gathered(team, parts_), {}, {}});
-  engine::agree_on_copies(*team, next->kept.tensors);
+  engine::agree_on_kept_tensors(*team, next->kept.tensors);
   std::int64_t number = 0;
   tessera::detail::on_first(team, code::file_not_written, [&] { number = next->folder.begin_next(); });
   next->number =
