@@ -24,7 +24,7 @@ struct task {
   int steps = 200;
   int passes = 2;       ///< of a step, each of `rows` samples
   int every = 20;       ///< steps from one checkpoint to the next
-  double rate = 3e-3;   ///< the largest learning rate
+  double rate = 6e-3;   ///< the largest learning rate
   double clip = 1;      ///< the largest norm of a step's gradients
   double decay = 0.98;  ///< of the averages of weights
   std::uint64_t seed = 7;
