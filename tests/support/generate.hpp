@@ -166,6 +166,7 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
     if (d.once_in(4)) dim.set_grain(d.roll(1, 3));
     if (d.once_in(5)) dim.bounds = d.roll_bounds(detail::ceil_divide(cut, dim.grain()), x.part_count(k));
     if (d.once_in(6)) dim.turned = d.roll(0, x.part_count(k) - 1);
+    dim.zigzag = dim.kind == cover::tiled && dim.bounds == nullptr && d.once_in(4);
   }
   return x;
 }
