@@ -61,7 +61,7 @@ double mean_over_largest(const layout& x) {
 
 }  // namespace
 
-TEST_CASE("coordinate i of p holds chunks i and 2p - 1 - i of 2p", "[plan][deal]") {
+TEST_CASE("coordinate i of p holds chunks i and 2p - 1 - i of 2p", "[plan]") {
   CHECK(parts_text(row<line, zigzag<ring>, 12>, 0) == "[0,2)+[10,12) [2,4)+[8,10) [4,8)");
   CHECK(parts_text(row<line, zigzag<ring>, 10>, 0) == "[0,2)+[9,10) [2,4)+[8,9) [4,8)");
   CHECK(parts_text(row<line, zigzag<ring>, 4>, 0) == "[0,1) [1,2) [2,4)");
@@ -74,7 +74,7 @@ TEST_CASE("coordinate i of p holds chunks i and 2p - 1 - i of 2p", "[plan][deal]
   CHECK(cover_text(row<line, zigzag<grains<4, ring>>, 22>, 0) == "zigzag of 4(ring)");
 }
 
-TEST_CASE("a zigzag is what an oracle of lists deals, and its inverse finds each holder", "[plan][deal][law]") {
+TEST_CASE("a zigzag is what an oracle of lists deals, and its inverse finds each holder", "[plan][law]") {
   for (int p = 1; p <= 8; ++p)
     for (index_t grain : {1, 3})
       for (index_t n = 0; n <= 40; ++n) {
@@ -120,7 +120,7 @@ TEST_CASE("a zigzag is what an oracle of lists deals, and its inverse finds each
       }
 }
 
-TEST_CASE("causal work is even under a zigzag and not under blocks", "[plan][deal][law]") {
+TEST_CASE("causal work is even under a zigzag and not under blocks", "[plan][law]") {
   // A part has up to one element more than another, of so many as its two chunks have: mean / largest > 1 - 1/q, where
   // q = floor(n / 2p) is the length of a chunk. So it is 0.998 from n = 1000 p on, and 1 wherever 2p divides n.
   double most_of_blocks = 0;
@@ -139,7 +139,7 @@ TEST_CASE("causal work is even under a zigzag and not under blocks", "[plan][dea
   CHECK(most_of_blocks < 0.02);
 }
 
-TEST_CASE("a zigzag's spelling is canonical", "[plan][deal]") {
+TEST_CASE("a zigzag's spelling is canonical", "[plan]") {
   using deal = tensor<partition<line, zigzag<ring>>, shape_of<10>>;
   STATIC_REQUIRE(std::is_same_v<canonical_tensor<deal>, deal>);
   using grained = tensor<partition<line, zigzag<grains<4, ring>>>, shape_of<22>>;
@@ -176,7 +176,7 @@ index_t moved(const layout& from, const layout& to) {
 
 }  // namespace
 
-TEST_CASE("changes from and to a zigzag are one plan, as short as can be", "[plan][deal][law]") {
+TEST_CASE("changes from and to a zigzag are one plan, as short as can be", "[plan][law]") {
   for (int p : {1, 2, 3, 4, 5})
     for (index_t n : {0, 1, 3, 7, 8, 20, 23}) {
       std::vector<layout> covers{over(n, p), in_zigzag(n, p), in_zigzag(n, p, 3), in_zigzag(n, p)};
@@ -201,7 +201,7 @@ TEST_CASE("changes from and to a zigzag are one plan, as short as can be", "[pla
     }
 }
 
-TEST_CASE("both ends of two deals send and receive their boxes in one order", "[plan][deal][law]") {
+TEST_CASE("both ends of two deals send and receive their boxes in one order", "[plan][law]") {
   for (int p : {2, 3, 4, 6})
     for (index_t n : {5, 12, 31})
       for (int turn = 0; turn < p; ++turn)
@@ -218,7 +218,7 @@ TEST_CASE("both ends of two deals send and receive their boxes in one order", "[
         }
 }
 
-TEST_CASE("copies of a zigzag are no view of a whole", "[plan][deal]") {
+TEST_CASE("copies of a zigzag are no view of a whole", "[plan]") {
   constexpr step cut{map::move, row<line, whole, 12>, row<line, zigzag<ring>, 12>};
   STATIC_REQUIRE(!narrows(cut));
   STATIC_REQUIRE(narrows(step{map::move, row<line, whole, 12>, row<line, blocks<ring>, 12>}));
@@ -227,7 +227,7 @@ TEST_CASE("copies of a zigzag are no view of a whole", "[plan][deal]") {
   STATIC_REQUIRE(verb_between(row<line, blocks<ring>, 12>, cut.to) == verb::repartition);
 }
 
-TEST_CASE("who takes one interval refuses a zigzag", "[plan][deal][refusal]") {
+TEST_CASE("who takes one interval refuses a zigzag", "[plan][refusal]") {
   const layout x = in_zigzag(12, 3);
   layout window = x;
   window.dims[0].kind = cover::haloed;

@@ -256,8 +256,8 @@ constexpr change change_between(const layout& from, const layout& to) {
 
 namespace engine {
 
-/// Refuses a change between tensors of different extents, and a start from haloed copies. Two workers carry boxes in
-/// one order, which parts of a zigzag and of a window that runs around the end have not; so one of them alone may be.
+/// Refuses a change between tensors of different extents, and a start from haloed copies. It refuses a zigzag beside a
+/// window that runs around the end: two workers would carry their boxes in two orders.
 constexpr refusal check_change(const layout& from, const layout& to) {
   if (from.dims.count != to.dims.count) return refusal{code::ranks_differ, from.dims.count, to.dims.count};
   for (int d = 0; d < from.dims.count; ++d) {

@@ -41,7 +41,7 @@ namespace engine {
 
 /// Refuses a layout value that no partition describes. It refuses explicit parts that do not lie end to end over the
 /// extent, and terms that combine in two ways. It refuses windows that step backwards or reflect more than there is,
-/// windows and lists of parts dealt in zigzag, and more elements than can be counted.
+/// and more elements than can be counted. A zigzag has neither windows nor explicit parts.
 constexpr refusal check(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) {
     const dimension& dim = x.dims[d];
