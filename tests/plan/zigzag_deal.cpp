@@ -4,6 +4,7 @@
 #include <tessera/core.hpp>
 #include <tessera/inspect/text.hpp>
 #include <tessera/plan/laws.hpp>
+#include <tessera/plan/narrowing.hpp>
 
 #include <map>
 #include <type_traits>
