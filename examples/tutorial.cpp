@@ -43,6 +43,8 @@ void covers() {
   shows(parts(std::type_identity<ts::grains<4, row>>{}), "[0,8) [8,10)");
   // dealt one further
   shows(parts(std::type_identity<ts::rotated<ts::blocks<both>, 1>>{}), "[3,6) [6,8) [8,10) [0,3)");
+  // four chunks, there and back
+  shows(parts(std::type_identity<ts::zigzag<row>>{}), "[0,3)+[8,10) [3,8)");
   // what a kernel of 3 needs
   shows(parts(std::type_identity<ts::haloed<ts::blocks<row>, 10, 1, -1, 1>>{}), "[0,6) [4,10)");
   // [end]

@@ -49,6 +49,12 @@ TEST_CASE("a tensor in a file is the one that a type of the same words says", "[
       R"({"shape": [6], "dims": [{"lengths": [4, 2], "axes": ["row"]}], "meaning": {"col": "invariant"}})"));
   CHECK(reads_as<tensor<partition<grid, grains<2, row>, on<col, 1>>, shape_of<8>>>(
       R"({"shape": [8], "dims": [{"blocks": ["row"], "grain": 2}], "meaning": {"col": {"on": 1}}})"));
+  CHECK(reads_as<tensor<partition<grid, zigzag<row, col>>, shape_of<9>>>(
+      R"({"shape": [9], "dims": [{"zigzag": ["row", "col"]}]})"));
+  CHECK(reads_as<tensor<partition<grid, zigzag<grains<2, row>>>, shape_of<9>>>(
+      R"({"shape": [9], "dims": [{"zigzag": ["row"], "grain": 2}]})"));
+  CHECK_FALSE(
+      reads_as<tensor<partition<grid, blocks<row>>, shape_of<9>>>(R"({"shape": [9], "dims": [{"zigzag": ["row"]}]})"));
   CHECK_FALSE(
       reads_as<tensor<partition<grid, blocks<row>>, shape_of<6>>>(R"({"shape": [6], "dims": [{"blocks": ["col"]}]})"));
 }
@@ -66,6 +72,11 @@ TEST_CASE("a tensor in a file that means none is refused at the place of its fau
         "tessera.lengths.sum at x.dims[0].lengths");
   CHECK(refused(R"({"shape": [5], "dims": [{"blocks": ["row"], "grain": 0}]})") ==
         "tessera.partition.grain at x.dims[0]");
+  CHECK(refused(R"({"shape": [5], "dims": [{"zigzag": ["row"], "grain": 0}]})") ==
+        "tessera.partition.grain at x.dims[0]");
+  CHECK(refused(R"({"shape": [5], "dims": [{"haloed": {"outputs": {"zigzag": ["row"]}, "extent": 5, "kernel": 3,
+                     "stride": 1, "padding": [1, 1], "dilation": 1, "boundary": "zero"}}]})") ==
+        "tessera.deal.interval at x");
   CHECK(refused(R"({"shape": [5], "element": "real", "dims": [{"whole": true}]})") ==
         "tessera.file.written at x.element: is no element: real");
 }

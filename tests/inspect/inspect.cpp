@@ -113,7 +113,7 @@ TEST_CASE("text pictures agree with what each worker holds, element by element",
     dice d(static_cast<std::uint64_t>(seed));
     static_vector<index_t, max_dimensions> extents;
     for (int n = d.roll(1, 2); n > 0; --n) extents.push(d.roll(1, 9));
-    const layout x = roll_layout(d, roll_mesh(d), extents, {true, true, true, true});
+    const layout x = roll_layout(d, roll_mesh(d), extents, {true, true, true, true, true});
     INFO("seed " << seed << ": " << text_of(x));
     std::map<oracle::element, std::vector<int>> holders;
     for (int i = 0; i < x.mesh.size(); ++i)

@@ -15,8 +15,8 @@ constexpr bool obeys(int seed) {
   dice d{static_cast<std::uint64_t>(seed) * 7919};
   const auto extents = roll_extents(d, 2, 7);
   const mesh_value mesh = roll_mesh(d, 2);
-  const layout from = roll_layout(d, mesh, extents, {false, true, true, false});
-  const layout to = roll_layout(d, mesh, extents, {false, true, true, true});
+  const layout from = roll_layout(d, mesh, extents, {false, true, true, false, true});
+  const layout to = roll_layout(d, mesh, extents, {false, true, true, true, true});
   const transfer move{map::move, from, to};
   const transfer fold{map::fold, cotangent(to), cotangent(from)};
   int world = 0;
@@ -48,8 +48,8 @@ constexpr std::uint64_t answers(int seed) {
   dice d{static_cast<std::uint64_t>(seed) * 104729};
   const auto extents = roll_extents(d, 2, 7);
   const mesh_value mesh = roll_mesh(d, 2);
-  const layout from = roll_layout(d, mesh, extents, {true, true, true, false});
-  const layout to = roll_layout(d, mesh, extents, {true, true, true, true});
+  const layout from = roll_layout(d, mesh, extents, {true, true, true, false, true});
+  const layout to = roll_layout(d, mesh, extents, {true, true, true, true, true});
   fingerprint f;
   f << canonical(from) << cotangent(to) << static_cast<int>(verb_between(from, to));
   for (const step& s : change_between(from, to).steps) {

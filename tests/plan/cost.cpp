@@ -34,8 +34,8 @@ constexpr layout_pair roll_long_axes(dice& d) {
   for (int a = 0; a < axes; ++a) mesh.axes.push({axis_names[a], d.roll(1, longest[axes]), 0});
   mesh = row_major(mesh);
   const auto extents = roll_extents(d, 3, d.once_in(3) ? 9 : 70);
-  return {roll_layout(d, mesh, extents, {false, true, true, false}),
-          roll_layout(d, mesh, extents, {false, true, true, d.once_in(3)})};
+  return {roll_layout(d, mesh, extents, {false, true, true, false, true}),
+          roll_layout(d, mesh, extents, {false, true, true, d.once_in(3), true})};
 }
 
 }  // namespace
@@ -123,8 +123,13 @@ TEST_CASE("parts are alike up to where their lengths change, and as many hold a 
       const index_t lo = d.roll(0, static_cast<int>(p.of.extent));
       const interval wanted{lo, d.roll(static_cast<int>(lo), static_cast<int>(p.of.extent))};
       index_t holders = 0;
-      for (int k = 0; k < p.count(); ++k) holders += !overlap(p.held(k)[0], wanted).empty();
-      if (p.holders(wanted) != holders) FAIL("round " << round << ", dimension " << dim);
+      index_t pieces = 0;
+      for (int k = 0; k < p.count(); ++k) {
+        const index_t before = pieces;
+        for (const interval& held : p.held(k)) pieces += !overlap(held, wanted).empty();
+        holders += pieces > before;
+      }
+      if (p.holders(wanted) != holders || p.pieces(wanted) != pieces) FAIL("round " << round << ", dimension " << dim);
       if (!p.refines(p)) continue;
       for (int l = 0; l < p.axes.count; ++l)
         for (int k = 0; k < p.count(); ++k) {

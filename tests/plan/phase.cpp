@@ -37,8 +37,8 @@ TEST_CASE("a Fold and the Move of what it gave, as one phase, bring what they br
   for (int round = 0; round < trials(20'000); ++round) {
     const auto extents = roll_extents(d, 3, 6);
     const mesh_value mesh = roll_mesh(d, 3);
-    const layout from = roll_layout(d, mesh, extents, {true, true, true, false});
-    const layout to = roll_layout(d, d.once_in(3) ? roll_mesh(d, 3) : mesh, extents, {false, true, true, true});
+    const layout from = roll_layout(d, mesh, extents, {true, true, true, false, true});
+    const layout to = roll_layout(d, d.once_in(3) ? roll_mesh(d, 3) : mesh, extents, {false, true, true, true, true});
     const change c = change_between(from, to);
     for (int i = 0; i + 1 < c.steps.count; ++i) {
       if (c.steps[i].kind != map::fold || c.steps[i + 1].kind != map::move) continue;
@@ -87,7 +87,7 @@ TEST_CASE("a sum of two workers for both is one phase, in which each receives th
   dice d{seed + 3};
   int pairs = 0;
   for (int round = 0; round < trials(20'000); ++round) {
-    layout from = roll_layout(d, roll_mesh(d, 3), roll_extents(d, 3, 6), {true, true, true, false});
+    layout from = roll_layout(d, roll_mesh(d, 3), roll_extents(d, 3, 6), {true, true, true, false, true});
     layout to = from;
     const int cut = d.roll(0, 2);
     const bool is_cut = cut < from.dims.count && from.part_count(cut) > 1;

@@ -13,8 +13,8 @@ TEST_CASE("axes of extent 1 change neither verbs nor plans", "[law]") {
   for (int i = 0; i < 2000; ++i) {
     const auto extents = roll_extents(d, 3);
     const mesh_value mesh = roll_mesh(d, 3);
-    const layout x = roll_layout(d, mesh, extents, {true, true, true, false});
-    const layout y = roll_layout(d, mesh, extents, {true, true, true, d.once_in(3)});
+    const layout x = roll_layout(d, mesh, extents, {true, true, true, false, true});
+    const layout y = roll_layout(d, mesh, extents, {true, true, true, d.once_in(3), true});
     const layout u = with_ones(d, x);
     const layout v = with_ones(d, y);
     INFO(i);

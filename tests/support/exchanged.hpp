@@ -157,7 +157,7 @@ std::string move_after_move(const carried& over, int rounds, std::uint64_t seed)
     const layout_pair p = roll_tilings(d, true, 3, 6);
     static_vector<index_t, max_dimensions> extents;
     for (const dimension& dim : p.from.dims) extents.push(dim.extent);
-    const layout between = roll_layout(d, roll_mesh(d), extents, {false, true, true, false});
+    const layout between = roll_layout(d, roll_mesh(d), extents, {false, true, true, false, true});
     const int world = std::max(world_of(p.from, p.to), world_of(between, between));
     std::vector<local_box> x;
     for (int r = 0; r < world; ++r) {

@@ -105,6 +105,7 @@ struct kinds {
   bool invariant = false;
   bool on = false;
   bool haloed = false;
+  bool zigzag = false;
 };
 
 /// Composes another window onto the one that a dimension has, if both go together.
@@ -166,6 +167,7 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
     if (d.once_in(4)) dim.set_grain(d.roll(1, 3));
     if (d.once_in(5)) dim.bounds = d.roll_bounds(detail::ceil_divide(cut, dim.grain()), x.part_count(k));
     if (d.once_in(6)) dim.turned = d.roll(0, x.part_count(k) - 1);
+    dim.zigzag = allow.zigzag && dim.kind == cover::tiled && dim.bounds == nullptr && d.once_in(4);
   }
   return x;
 }
@@ -222,8 +224,12 @@ constexpr layout_pair roll_tilings(dice& d, bool to_haloed, int most_dims = 5, i
   const auto extents = roll_extents(d, most_dims, widest);
   const mesh_value first = roll_mesh(d);
   const mesh_value second = d.once_in(3) ? roll_mesh(d) : first;
-  return {roll_layout(d, first, extents, {false, true, true, false}),
-          roll_layout(d, second, extents, {false, true, true, to_haloed})};
+  layout_pair pair{roll_layout(d, first, extents, {false, true, true, false, true}),
+                   roll_layout(d, second, extents, {false, true, true, to_haloed, true})};
+  for (int k = 0; k < pair.from.dims.count; ++k)  // a window that runs around the end starts from no zigzag
+    if (pair.to.dims[k].kind != cover::tiled && pair.to.dims[k].needs.edge == boundary::periodic)
+      pair.from.dims[k].zigzag = false;
+  return pair;
 }
 
 }  // namespace tessera::testing

@@ -47,7 +47,12 @@ inline std::vector<index_t> dealt(const layout& x, int dim, const coordinates& c
     else cuts.push_back(p);
   }
   part = (part + d.turned) % all;
-  if (d.bounds != nullptr) {
+  if (d.zigzag) {  // twice as many hands: on the way there and on the way back
+    const std::vector<std::vector<index_t>> hands = deal(units, 2 * all);
+    units = hands[static_cast<std::size_t>(part)];
+    const std::vector<index_t>& back = hands[static_cast<std::size_t>(2 * all - 1 - part)];
+    units.insert(units.end(), back.begin(), back.end());
+  } else if (d.bounds != nullptr) {
     units.assign(units.begin() + d.bounds[part], units.begin() + d.bounds[part + 1]);
   } else {
     for (int p : cuts) {

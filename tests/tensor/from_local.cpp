@@ -180,3 +180,44 @@ TEST_CASE("a shift is a step of a ring, its adjoint the step back", "[refusal][r
   REQUIRE(turned.well());
   for (int r = 0; r < 6; ++r) CHECK(turned.of(r));
 }
+
+TEST_CASE("a worker's box of a zigzag is its first chunk before its second, whatever makes it or reads it",
+          "[runtime][gradient]") {
+  using dealt = tensor<partition<grid, whole, zigzag<across>>, shape_of<2, 10>, double>;
+  const at::Tensor global = at::arange(20, at::kDouble).reshape({2, 10}).sin();
+  const std::vector<std::vector<index_t>> columns_of{{0, 1, 9}, {2, 3, 8}, {4, 5, 6, 7}};
+  const auto run = in_team<grid>([&](team<grid>& t) {
+    const at::Tensor mine = at::tensor(columns_of[static_cast<std::size_t>(t.rank() % 3)]);
+    const auto part = [&](const at::Tensor& x) { return x.index_select(1, mine); };
+    dealt x = distribute<dealt>(t, global);
+    bool right = at::equal(x.local(), part(global)) && at::equal(full_tensor(x), global);
+    // to blocks, and the gradient on the way back
+    x.requires_grad();
+    const auto y = to<partition<grid, whole, blocks<across>>>(x);
+    right = right && at::equal(y.local(), distribute<std::decay_t<decltype(y)>>(t, global).local());
+    const at::Tensor weights = distribute<std::decay_t<decltype(y)>>(t, global * global).local();
+    (y.local() * weights).sum().backward();
+    right = right && at::equal(x.local().grad(), part(global * global));
+    // copies to a zigzag and back
+    const auto copies = to<partition<grid, whole, whole>>(dealt(distribute<dealt>(t, global)));
+    const auto again = to<partition<grid, whole, zigzag<across>>>(copies);
+    right = right && at::equal(copies.local(), global) && at::equal(again.local(), part(global));
+    // reductions over the dimension, and positions in the whole
+    right = right && at::allclose(softmax<1>(again).local(), part(at::softmax(global, 1)), 1e-14, 1e-14) &&
+            at::equal(full_tensor(argmax<1>(again)), at::argmax(global, 1));
+    // initial values and draws are those of the elements, wherever they lie
+    const initial_value v = init::normal(1, 2);
+    const layout one = value_of<tensor<partition<grid, whole, whole>, shape_of<2, 10>, double>>.layout;
+    const auto drawn = [&](const layout& l) {
+      return tessera::detail::initial_box(v, l, element::float64, t.rank(), seed{11}, "w");
+    };
+    right = right && at::equal(drawn(x.layout()), part(drawn(one)));
+    // of boxes whose lengths nobody knows beforehand
+    using boxes = tensor<partition<grid, whole, zigzag<across>>, shape<dim<2>, columns>, double>;
+    const boxes made = from_local<boxes>(t, part(global).clone());
+    right = right && made.layout().dims[1].extent == 10 && at::equal(full_tensor(made), global);
+    return right && told([&] { shift(x.dynamic(), short_name_of<across>()); }) == "tessera.deal.interval";
+  });
+  REQUIRE(run.well());
+  for (int r = 0; r < 6; ++r) CHECK(run.of(r));
+}

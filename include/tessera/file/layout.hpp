@@ -127,7 +127,7 @@ class layout_reader {
     return a;
   }
 
-  // Whole, blocks or lengths; of a window it cuts the outputs, n of them.
+  // Whole, blocks, zigzag or lengths; of a window it cuts the outputs, n of them.
   void read_tiles(const json_cursor& here, int d, index_t n) {
     if (here.has("whole")) {
       here.only({"whole"});
@@ -138,6 +138,13 @@ class layout_reader {
       if (grain < 1) refuse(here, code::grain_not_positive, d, grain);
       for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, claim_axis(axes.item(i), axes.item(i).word()));
       x_.dims[d].set_grain(grain);
+    } else if (here.has("zigzag")) {
+      const json_cursor axes = here.only({"zigzag", "grain"}).at("zigzag").list();
+      const index_t grain = here.has("grain") ? here.at("grain").number() : 1;
+      if (grain < 1) refuse(here, code::grain_not_positive, d, grain);
+      for (std::size_t i = 0; i < axes.size(); ++i) x_.cut_by(d, claim_axis(axes.item(i), axes.item(i).word()));
+      x_.dims[d].set_grain(grain);
+      x_.dims[d].zigzag = true;
     } else if (here.has("lengths")) {
       const json_cursor axes = here.only({"lengths", "axes"}).at("axes").list();
       const json_cursor given = here.at("lengths").list();
@@ -156,7 +163,7 @@ class layout_reader {
       if (sum != n) refuse(given, code::lengths_do_not_add_up, d, n, sum);
       if (x_.levels(d) > 0) x_.dims[d].bounds = bounds.data();
     } else {
-      here.object().fault("is no cover: whole, blocks or lengths");
+      here.object().fault("is no cover: whole, blocks, zigzag or lengths");
     }
   }
 

@@ -176,6 +176,14 @@ template <class... Told> struct lengths_not_known {
                   "front");
   }
 };
+template <class... Told> struct interval_wanted {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.deal.interval] workers hold two intervals of a dimension that is dealt in zigzag, and "
+                  "this takes one; cut the dimension in blocks, or repartition in front");
+  }
+};
 template <class... Told> struct mixed_combines {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -417,6 +425,9 @@ template <> struct verdict_for<&code::lengths_do_not_add_up> {
 };
 template <> struct verdict_for<&code::lengths_not_known> {
   template <class Why> using type = verdicts::lengths_not_known<with::dimension<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::interval_wanted> {
+  template <class Why> using type = verdicts::interval_wanted<with::dimension<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::mixed_combines> {
   template <class Why> using type = verdicts::mixed_combines<

@@ -59,11 +59,8 @@ inline void draw_edges(const sheet& s, const layout& x, double x0, double y0, bo
       else s.to.text(x0 - 6, y0 + at + 3.5, fmt::format("{}", i), 10, drawing::faint, "end");
     };
     const auto each_part = [&](const auto& visit) {
-      for (int k = 0; k < p.count(); ++k) {
-        const interval held = p.held(k)[0];
-        if (x.dims[e.dim].kind == cover::tiled && held.lo >= e.hi) break;
-        if (!held.empty() && held.lo < e.hi) visit(k, held.lo, e.at(held.lo), e.at(smaller(held.hi, e.hi)));
-      }
+      for (const part_interval& one : intervals_in_order(p))
+        if (one.held.lo < e.hi) visit(one.part, one.held.lo, e.at(one.held.lo), e.at(smaller(one.held.hi, e.hi)));
     };
     bool full = names, brief = names;
     each_part([&](int k, index_t, double from, double to) {
@@ -125,13 +122,15 @@ inline void draw_tiles(const sheet& s, const layout& x, const holders& held, dou
       if (a.h > 15) s.to.chips(x0 + a.x + a.w / 2, y0 + a.y + a.h / 2, g.ranks, s.colours, a.w - 4, sign_of(x));
 }
 
-/// The elements of an interval list beyond one interval.
-inline std::vector<interval> beyond(const intervals& held, const interval& own) {
-  std::vector<interval> rest;
-  for (const interval& i : held) {
-    for (const interval& part : {interval{i.lo, smaller(i.hi, own.lo)}, interval{larger(i.lo, own.hi), i.hi}})
-      if (!part.empty()) rest.push_back(part);
-    if (own.empty()) break;
+/// The elements of an interval list beyond another one.
+inline std::vector<interval> beyond(const intervals& held, const intervals& own) {
+  std::vector<interval> rest(held.begin(), held.end());
+  for (const interval& mine : own) {
+    std::vector<interval> left;
+    for (const interval& i : rest)
+      for (const interval& part : {interval{i.lo, smaller(i.hi, mine.lo)}, interval{larger(i.lo, mine.hi), i.hi}})
+        if (!part.empty()) left.push_back(part);
+    if (!mine.empty()) rest = left;
   }
   return rest;
 }
@@ -144,7 +143,7 @@ inline void draw_halos(const sheet& s, const layout& x, double x0, double y0) {
   const cutting own(tiles);
   for (const held_alike& g : holders_of(s.v, x).groups) {
     const holding h = own.held_by(g.ranks[0]);
-    const interval row = s.v.flat() ? interval{0, 1} : h[s.v.rows.dim][0], column = h[s.v.columns.dim][0];
+    const intervals row = s.v.flat() ? one_row() : h[s.v.rows.dim], column = h[s.v.columns.dim];
     const std::string fill = s.to.hatch(s.colours.of(g.ranks[0]));
     const auto shade = [&](const interval& r, const interval& c) {
       if (const area a = area_of(s.v, r, c); a.w > 0) s.to.rect(x0 + a.x, y0 + a.y, a.w, a.h, fill);
@@ -152,7 +151,8 @@ inline void draw_halos(const sheet& s, const layout& x, double x0, double y0) {
     for (const interval& r : beyond(g.rows, row))
       for (const interval& c : g.columns) shade(r, c);
     for (const interval& r : g.rows)
-      for (const interval& c : beyond(g.columns, column)) shade(overlap(r, row), c);
+      for (const interval& c : beyond(g.columns, column))
+        for (const interval& mine : row) shade(overlap(r, mine), c);
   }
 }
 
@@ -165,13 +165,13 @@ inline void draw_lanes(const sheet& s, const layout& x, const holders& held, dou
     const held_alike& g = held.groups[i];
     const std::string colour = s.colours.of(g.ranks[0]);
     s.to.rect(x0, y, s.v.columns.size, 18, drawing::paper);
-    const interval mine = own.held_by(g.ranks[0])[s.v.columns.dim][0];
+    const intervals mine = own.held_by(g.ranks[0])[s.v.columns.dim];
     for (const interval& c : g.columns) {
       const auto bar = [&](const interval& part, const std::string& fill, double opacity) {
         const area a = area_of(s.v, {0, 1}, part);
         if (a.w > 0) s.to.rect(x0 + a.x, y, a.w, 18, fill, opacity, "stroke='#ffffff' stroke-width='1'");
       };
-      bar(overlap(c, mine), colour, 0.55);
+      for (const interval& one : mine) bar(overlap(c, one), colour, 0.55);
     }
     for (const interval& c : beyond(g.columns, mine)) {
       const area a = area_of(s.v, {0, 1}, c);

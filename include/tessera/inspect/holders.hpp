@@ -2,6 +2,7 @@
 
 #include <tessera/inspect/view.hpp>
 
+#include <algorithm>
 #include <map>
 #include <vector>
 
@@ -20,6 +21,26 @@ struct holders {
   std::vector<int> idle;           ///< workers of the mesh that hold nothing
   std::vector<int> elsewhere;      ///< workers that hold only what the picture leaves out
 };
+
+/// An interval of a tiling and the part that holds it.
+struct part_interval {
+  int part = 0;
+  interval held;
+};
+
+/// Those that hold something, in the order of their elements; of what windows hold the first of each part.
+inline std::vector<part_interval> intervals_in_order(const parts& p) {
+  std::vector<part_interval> all;
+  for (int k = 0; k < p.count(); ++k) {
+    const intervals held = p.held(k);
+    for (int i = 0; i < (p.of.zigzag ? held.count : 1); ++i)
+      if (!held[i].empty()) all.push_back({k, held[i]});
+  }
+  if (p.of.zigzag)
+    std::sort(all.begin(), all.end(),
+              [](const part_interval& a, const part_interval& b) { return a.held.lo < b.held.lo; });
+  return all;
+}
 
 inline intervals one_row() {
   intervals i;

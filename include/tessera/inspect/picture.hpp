@@ -9,7 +9,7 @@ namespace tessera {
 
 namespace detail {
 
-// The indices at which a text picture looks: every element where they are few, else the first one of each part.
+// The indices at which a text picture looks: every element where they are few, else the first one of each interval.
 inline std::vector<index_t> looked_at(const edge_view& e, const layout& tiles) {
   std::vector<index_t> all;
   if (e.hi <= 32 || e.dim < 0) {
@@ -17,8 +17,8 @@ inline std::vector<index_t> looked_at(const edge_view& e, const layout& tiles) {
     return all;
   }
   const parts p(tiles, e.dim);
-  for (int k = 0; k < p.count(); ++k)
-    if (const interval held = p.held(k)[0]; !held.empty() && held.lo < e.hi) all.push_back(held.lo);
+  for (const part_interval& part : intervals_in_order(p))
+    if (part.held.lo < e.hi) all.push_back(part.held.lo);
   return all;
 }
 

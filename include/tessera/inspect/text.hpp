@@ -70,7 +70,8 @@ inline std::string shape_text(const layout& x) {
   return x.dims.empty() ? "scalar" : s;
 }
 
-/// "blocks(row, col)", "grains of 16(row)", "haloed(row)", "whole"; axes that cut together are "row*col".
+/// "blocks(row, col)", "grains of 16(row)", "zigzag(row)", "haloed(row)", "whole"; axes that cut together are
+/// "row*col".
 inline std::string cover_text(const layout& x, int d) {
   std::string axes;
   for (int l = 0; l < x.levels(d); ++l) {
@@ -83,6 +84,7 @@ inline std::string cover_text(const layout& x, int d) {
   if (dim.kind == cover::haloed) return "haloed(" + axes + ")";
   if (dim.kind == cover::pending) return "pending(" + axes + ")";
   if (dim.bounds != nullptr) return "lengths(" + axes + ")";
+  if (dim.zigzag) return dim.grain() > 1 ? fmt::format("zigzag of {}({})", dim.grain(), axes) : "zigzag(" + axes + ")";
   return dim.grain() > 1 ? fmt::format("grains of {}({})", dim.grain(), axes) : "blocks(" + axes + ")";
 }
 

@@ -43,15 +43,15 @@ struct view {
   }
 };
 
-/// Gives a dynamic extent that nothing bound a grain for each part, and lengths that are not known balanced ones: to be
-/// drawn.
+/// Gives a dynamic extent that nothing bound a grain for each interval, and lengths that are not known balanced ones:
+/// to be drawn.
 inline layout drawable(layout x) {
   for (int d = 0; d < x.dims.count; ++d) {
     dimension& dim = x.dims[d];
     if (dim.extent != dynamic && dim.bounds != learned) continue;
     if (dim.bounds != nullptr) dim.balance(dim.grain());
     if (dim.extent != dynamic) continue;
-    dim.extent = x.part_count(d) * dim.grain();
+    dim.extent = dim.chunks(x.part_count(d)) * dim.grain();
     dim.tile();
   }
   return x;

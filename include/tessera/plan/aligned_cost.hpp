@@ -164,15 +164,15 @@ class aligned_cost {
     return {times, tile && reads, times, tile && reads};
   }
 
-  // What a worker receives in a dimension. A Move: what it needs, in one box from each tile. A Fold: what readers hold
-  // of its tile.
+  // What a worker receives in a dimension. A Move: what it needs, in one box from each interval of a tile. A Fold: what
+  // readers hold of its tile.
   constexpr receive_count received(int d) const {
     const parts& theirs = (folds_ ? target_ : source_).dims[d];
     bool once = theirs.of.kind == cover::tiled;
     for (int a : theirs.axes) once = once && !copies(source_.of.placements[a]);
     receive_count s{0, 1, 0, 1};
     for (const interval& mine : (folds_ ? source_ : target_).held(d, at_))
-      if (once) s += {mine.size(), 0, theirs.holders(mine), 0};
+      if (once) s += {mine.size(), 0, theirs.pieces(mine), 0};
       else s += overlaps(theirs, mine);
     return s;
   }

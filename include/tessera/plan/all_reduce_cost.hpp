@@ -14,9 +14,7 @@ constexpr bool only_reduces(const layout& from, const layout& to) {
   if (workers_adding(from, to) == 0 || from.dims.count != to.dims.count) return false;
   for (int d = 0; d < from.dims.count; ++d)
     for (const dimension* x : {&from.dims[d], &to.dims[d]})
-      if (x->kind != cover::tiled || x->bounds != nullptr || x->turned != 0 || x->glued != 0 ||
-          x->extent != from.dims[d].extent)
-        return false;
+      if (x->kind != cover::tiled || !x->in_order() || x->glued != 0 || x->extent != from.dims[d].extent) return false;
   return true;
 }
 

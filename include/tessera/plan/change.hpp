@@ -104,7 +104,7 @@ constexpr int most_even(const layout& x, int parts_more) {
   int best = -1;
   double least = 2;
   for (int d = 0; d < x.dims.count; ++d) {
-    if (x.dims[d].kind != cover::tiled || x.dims[d].bounds != nullptr || x.dims[d].turned != 0) continue;
+    if (x.dims[d].kind != cover::tiled || !x.dims[d].in_order()) continue;
     const index_t grain = x.levels(d) == 0 ? 1 : x.dims[d].grain();
     const index_t now = x.dims[d].extent == dynamic ? INT64_MAX : x.dims[d].extent / grain / parts{x, d}.count();
     if (const double largest = largest_over_whole(now, parts_more); largest < least) {
@@ -147,8 +147,7 @@ constexpr void deal_as(layout& x, const layout& like) {
     }
     if (!alike) continue;
     dim.set_grain(wanted.grain());
-    dim.bounds = wanted.bounds;
-    dim.turned = wanted.turned;
+    dim.deal_as(wanted);
     for (int l = 0; l < x.levels(d); ++l)
       x.placements[x.cutter(d, l)].joined = like.placements[like.cutter(d, l)].joined;
   }
@@ -257,7 +256,8 @@ constexpr change change_between(const layout& from, const layout& to) {
 
 namespace engine {
 
-/// Refuses a change between tensors of different extents, and a start from haloed copies.
+/// Refuses a change between tensors of different extents, and a start from haloed copies. It refuses a zigzag beside a
+/// window that runs around the end: two workers would carry their boxes in two orders.
 constexpr refusal check_change(const layout& from, const layout& to) {
   if (from.dims.count != to.dims.count) return refusal{code::ranks_differ, from.dims.count, to.dims.count};
   for (int d = 0; d < from.dims.count; ++d) {
@@ -267,6 +267,11 @@ constexpr refusal check_change(const layout& from, const layout& to) {
       return refusal{code::not_a_tiling, text(), d};
     if (to.dims[d].kind == cover::pending && !to.dims[d].tiles() && !same(from, to))
       return refusal{code::not_a_tiling, text(), d};
+    const auto goes_around = [d](const layout& x) {
+      return x.dims[d].kind != cover::tiled && x.dims[d].needs.edge == boundary::periodic;
+    };
+    if ((from.dims[d].zigzag && goes_around(to)) || (to.dims[d].zigzag && goes_around(from)))
+      return refusal{code::interval_wanted, d};
   }
   return {};
 }

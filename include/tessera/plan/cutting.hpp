@@ -40,10 +40,13 @@ struct cutting {
     return h;
   }
 
-  /// The same as one box, for layouts in which no window runs around the end.
+  /// The same as one box, for layouts in which no window runs around the end; refuses two intervals of a zigzag.
   constexpr box box_of(int rank) const {
     box b;
-    for (const intervals& held : held_by(rank)) b.push(held[0]);
+    for (const intervals& held : held_by(rank)) {
+      if (held.count > 1 && dims[b.count].of.zigzag) stop(refusal{code::interval_wanted, b.count});
+      b.push(held[0]);
+    }
     return b;
   }
 

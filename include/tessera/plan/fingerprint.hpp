@@ -29,7 +29,8 @@ class fingerprint {
     for (int d = 0; d < x.dims.count; ++d) {
       const dimension& dim = x.dims[d];
       const window& w = dim.needs;
-      *this << dim.extent << dim.grain() << dim.turned << static_cast<int>(dim.kind);
+      *this << dim.extent << dim.grain() << dim.turned
+            << (static_cast<int>(dim.kind) | static_cast<int>(dim.zigzag) << 2);
       if (dim.kind != cover::tiled)
         *this << dim.outputs << w.a << w.b << w.b2 << w.c << w.unreached_before << w.unreached_after
               << static_cast<int>(w.edge);

@@ -11,7 +11,8 @@ constexpr bool narrows_dimension(const layout& from, const layout& to, int d) {
   const dimension& was = from.dims[d];
   const dimension& is = to.dims[d];
   if (from.levels(d) == to.levels(d)) return same_intervals(was, is, from.part_count(d));
-  if (from.levels(d) == 0 && was.tiles()) return is.kind == cover::tiled || is.needs.edge == boundary::zero;
+  if (from.levels(d) == 0 && was.tiles())
+    return !is.zigzag && (is.kind == cover::tiled || is.needs.edge == boundary::zero);
   return parts(to, d).refines(parts(from, d));
 }
 

@@ -2,6 +2,7 @@
 
 #include <tessera/plan/cut.hpp>
 #include <tessera/plan/image.hpp>
+#include <tessera/plan/zigzag_deal.hpp>
 #include <tessera/topology/layout.hpp>
 
 #include <initializer_list>
@@ -11,7 +12,7 @@ namespace tessera::engine {
 /// The parts of one dimension of a layout, in the order of their elements.
 ///
 /// Closed forms give part k, the coordinates that hold part k, and the parts that touch an interval. A list of bounds
-/// is searched by bisection instead.
+/// is searched by bisection instead. A part is one interval; under a periodic window or in a zigzag it may be two.
 struct parts {
   dimension of;
   int dim_index = 0;                     ///< which dimension of the layout
@@ -63,6 +64,7 @@ struct parts {
   /// The elements that part k holds.
   constexpr intervals held(int k) const {
     if (of.kind != cover::tiled) return image(need(tile(of.outputs, k)), of.needs, of.extent);
+    if (of.zigzag) return dealt().held(k);
     return {{tile(of.extent, k)}, 1};
   }
 
@@ -70,15 +72,15 @@ struct parts {
   constexpr interval outputs(int k) const { return tile(of.outputs, k); }
 
   /// The parts [first, last) of each stretch among which are all that hold an element of `wanted`; no part is in two.
-  struct range {
-    int first = 0;
-    int last = 0;
-  };
+  using range = part_range;
   using ranges = static_vector<range, 3>;
   constexpr ranges touching(const interval& wanted) const {
     ranges list;
     if (wanted.empty()) return list;
-    if (of.kind == cover::tiled) {
+    if (of.zigzag) {
+      add(list, dealt().there(wanted));
+      add(list, dealt().back(wanted));
+    } else if (of.kind == cover::tiled) {
       list.push({holder(of.extent, wanted.lo), holder(of.extent, wanted.hi - 1) + 1});
     } else if (of.outputs > 0) {
       for (const interval& read : preimages(wanted, of.needs, of.extent, of.outputs)) add(list, serving(read));
@@ -91,6 +93,11 @@ struct parts {
   /// Balanced parts that touch it each hold a unit of it, or where there are fewer units than parts, one unit each.
   constexpr index_t holders(const interval& wanted) const {
     if (wanted.empty()) return 0;
+    if (of.zigzag) {
+      index_t n = 0;
+      for (const range& r : touching(wanted)) n += r.last - r.first;
+      return n;
+    }
     const range near{holder(of.extent, wanted.lo), holder(of.extent, wanted.hi - 1) + 1};
     if (of.bounds == nullptr)
       return detail::smaller(near.last - near.first,
@@ -100,8 +107,19 @@ struct parts {
     return n;
   }
 
-  /// How many elements the largest part holds; of tiles. Of an even cut it is the first.
+  /// In how many intervals of parts it lies; of tiles. In a zigzag, where the last part holds two chunks side by side,
+  /// these are more than parts.
+  constexpr index_t pieces(const interval& wanted) const {
+    return of.zigzag ? dealt().pieces(wanted) : holders(wanted);
+  }
+
+  /// How many elements the largest part holds; of tiles. Of an even cut in order it is the first.
   constexpr index_t largest() const {
+    if (of.zigzag) {
+      index_t most = 0;
+      for (int k = 0; k < count(); ++k) most = detail::larger(most, size_of(dealt().held(k)));
+      return most;
+    }
     index_t n = tile(of.extent, 0).size();
     for (int k = 1; of.bounds != nullptr && k < count(); ++k) n = detail::larger(n, tile(of.extent, k).size());
     return n;
@@ -119,9 +137,7 @@ struct parts {
 
   /// Whether each part here is what a window needs for balanced outputs, over balanced tiles along the same axis.
   constexpr bool slides_over(const parts& tiles) const {
-    const auto plain = [](const parts& p) {
-      return p.axes.count == 1 && p.of.bounds == nullptr && p.of.turned == 0 && p.of.glued == 0;
-    };
+    const auto plain = [](const parts& p) { return p.axes.count == 1 && p.of.in_order() && p.of.glued == 0; };
     const bool reaches_all = of.needs.unreached_before == 0 && of.needs.unreached_after == 0;
     return plain(*this) && plain(tiles) && axes[0] == tiles.axes[0] && tiles.of.kind == cover::tiled &&
            of.kind != cover::tiled && of.needs.edge == boundary::zero && of.needs.c == 1 && reaches_all;
@@ -204,9 +220,9 @@ struct parts {
   }
 
   // Balanced tiles of whole grains, dealt in order.
-  constexpr bool even() const {
-    return of.kind == cover::tiled && of.bounds == nullptr && of.turned == 0 && of.extent % of.grain() == 0;
-  }
+  constexpr bool even() const { return of.kind == cover::tiled && of.in_order() && of.extent % of.grain() == 0; }
+
+  constexpr zigzag_deal dealt() const { return {of.extent, of.grain(), count()}; }
 
   constexpr index_t bound(int k) const {
     if (of.bounds == learned) stop(refusal{code::lengths_not_known, dim_index});

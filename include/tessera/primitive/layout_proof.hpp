@@ -29,7 +29,9 @@ struct layout_proved {
     if constexpr (d.extent == dynamic || sizeof...(Level) == 0) return true;
     else {
       constexpr index_t units = ceil_divide(n, d.grain());
-      return levels_proved<units, units, Source::value.mesh.axes[Source::value.cutter(Dim, Level)].extent...>::value;
+      if constexpr (d.zigzag) return laws::proved<units, d.chunks(Source::value.part_count(Dim))>;
+      else
+        return levels_proved<units, units, Source::value.mesh.axes[Source::value.cutter(Dim, Level)].extent...>::value;
     }
   }
   template <int... Dim>

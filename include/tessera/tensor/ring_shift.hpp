@@ -25,8 +25,8 @@ constexpr bool even(const layout& x, int dim) {
   return all;
 }
 
-/// Refuses a ring along anything but an outermost cut into parts of equal length. Lengths that the type does not know
-/// are read from the value.
+/// Refuses a ring along anything but an outermost cut into parts of equal length, each one interval. Lengths that the
+/// type does not know are read from the value.
 constexpr refusal check_shift(const layout& x, const text& name) {
   const int axis = x.mesh.find(name);
   if (axis < 0) return refusal{code::axis_not_in_mesh, name, x.mesh.axes.count};
@@ -34,6 +34,7 @@ constexpr refusal check_shift(const layout& x, const text& name) {
   const axis_placement& r = x.placements[axis];
   if (r.kind != placement::cut || r.level != 0 || r.joined) return refusal{code::shift_inside, name};
   const dimension& d = x.dims[r.dimension];
+  if (d.zigzag) return refusal{code::interval_wanted, r.dimension};
   const bool known = d.extent != dynamic && d.bounds != learned;
   return known && !even(x, r.dimension) ? refusal{code::uneven_shift, r.dimension, x.part_count(r.dimension)}
                                         : refusal{};

@@ -69,6 +69,11 @@ struct cover_named<M, Source, Dim, indices<Level...>> {
     if constexpr (d.grain() > 1) return grains<d.grain(), Axes...>{};
     else return blocks<Axes...>{};
   }
+  template <class... Axes>
+  static auto in_zigzag(axes_are<Axes...>) {
+    if constexpr (d.grain() > 1) return zigzag<grains<d.grain(), Axes...>>{};
+    else return zigzag<Axes...>{};
+  }
   template <int... Part>
   static auto cut_at(indices<Part...>) {
     using axes = axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>;
@@ -80,6 +85,7 @@ struct cover_named<M, Source, Dim, indices<Level...>> {
     if constexpr (sizeof...(Level) == 0) return whole{};
     else if constexpr (d.bounds == learned)
       return lengths<one_axis<axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>>>{};
+    else if constexpr (d.zigzag) return in_zigzag(axes_are<axis_type_at<M, Source::value.cutter(Dim, Level)>...>{});
     else if constexpr (d.bounds != nullptr) return cut_at(indices_below<Source::value.part_count(Dim)>{});
     else if constexpr (joined)
       return cut_by(cutters<M, Source, Dim, static_cast<int>(sizeof...(Level)) - 1>(axes_are<>{}, axes_are<>{}));

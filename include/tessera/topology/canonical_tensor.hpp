@@ -56,7 +56,7 @@ constexpr bool cut_alike(const layout& a, const layout& b) {
     const dimension& p = a.dims[d];
     const dimension& q = b.dims[d];
     if (p.kind != cover::tiled || q.kind != cover::tiled || p.bounds != nullptr || q.bounds != nullptr) return false;
-    if (p.glued != q.glued || p.turned != q.turned) return false;
+    if (p.glued != q.glued || p.turned != q.turned || p.zigzag != q.zigzag) return false;
   }
   return true;
 }

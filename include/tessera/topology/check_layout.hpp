@@ -41,13 +41,14 @@ namespace engine {
 
 /// Refuses a layout value that no partition describes. It refuses explicit parts that do not lie end to end over the
 /// extent, and terms that combine in two ways. It refuses windows that step backwards or reflect more than there is,
-/// and more elements than can be counted.
+/// and more elements than can be counted. A zigzag has neither windows nor explicit parts.
 constexpr refusal check(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) {
     const dimension& dim = x.dims[d];
     const window& w = dim.needs;
     const bool windowed = dim.kind != cover::tiled;
     if (dim.glued < 0) return refusal{code::grain_not_positive, d, dim.grain()};
+    if (dim.zigzag && (windowed || dim.bounds != nullptr)) return refusal{code::interval_wanted, d};
     if (windowed)
       if (const refusal why = detail::check_window(d, dim); !why.ok()) return why;
     if (dim.extent == dynamic) continue;

@@ -23,6 +23,7 @@ struct dimension {
   const index_t* bounds = nullptr;  ///< explicit parts: part k is units [bounds[k], bounds[k + 1]); owned elsewhere
   int turned = 0;                   ///< the part that coordinate 0 holds: coordinate i holds part i + turned
   cover kind = cover::tiled;
+  bool zigzag = false;  ///< part k of p is chunks k and 2p − 1 − k of 2p, two intervals
   index_t outputs = 0;  ///< haloed: extent of the dimension whose parts the window serves
   window needs;         ///< haloed: which inputs an output needs
 
@@ -94,7 +95,21 @@ struct dimension {
     set_grain(grain_elements);
     bounds = nullptr;
     turned = 0;
+    zigzag = false;
   }
+
+  /// Deals its parts as another dimension does, which the same axes cut.
+  constexpr void deal_as(const dimension& other) {
+    bounds = other.bounds;
+    turned = other.turned;
+    zigzag = other.zigzag;
+  }
+
+  /// Whether balanced parts are dealt in order: coordinate i holds part i, one interval.
+  constexpr bool in_order() const { return bounds == nullptr && turned == 0 && !zigzag; }
+
+  /// Into how many intervals its elements are cut for so many parts.
+  constexpr index_t chunks(index_t parts) const { return zigzag ? 2 * parts : parts; }
 };
 
 /// The bounds of parts whose lengths are learned when a tensor is made of boxes: a type knows that there are some, not
@@ -103,7 +118,7 @@ inline constexpr index_t learned[]{dynamic};
 
 /// Two dimensions that the same axes cut into `parts` parts have the same intervals, be they copies or terms.
 constexpr bool same_intervals(const dimension& p, const dimension& q, int parts) {
-  if (p.extent != q.extent || p.turned != q.turned) return false;
+  if (p.extent != q.extent || p.turned != q.turned || p.zigzag != q.zigzag) return false;
   if ((p.kind == cover::tiled) != (q.kind == cover::tiled)) return false;
   if (p.kind != cover::tiled && (p.outputs != q.outputs || !(p.needs == q.needs))) return false;
   if ((p.bounds == nullptr) != (q.bounds == nullptr)) return false;

@@ -25,6 +25,13 @@ struct grains {};
 template <class Axis = void, class... Lengths>
 struct lengths {};
 
+/// 2p chunks dealt there and back: coordinate i of p holds chunks i and 2p − 1 − i, so causal work is even.
+///
+/// Chunk c of n elements is [cut(n, 2p, c), cut(n, 2p, c + 1)); axes count together, as one. `zigzag<grains<4, a>>`
+/// keeps units of 4 whole.
+template <class... Axes>
+struct zigzag {};
+
 /// The parts of a cover dealt `Parts` further: coordinate i holds part i + Parts, after the last comes the first.
 template <class Cover, int Parts>
 struct rotated {};
@@ -74,6 +81,8 @@ template <index_t Grain, class... Axes>
 inline constexpr kind engine::kind_of<grains<Grain, Axes...>> = kind::cover;
 template <class Axis, class... Lengths>
 inline constexpr kind engine::kind_of<lengths<Axis, Lengths...>> = kind::cover;
+template <class... Axes>
+inline constexpr kind engine::kind_of<zigzag<Axes...>> = kind::cover;
 template <class Cover, int Parts>
 inline constexpr kind engine::kind_of<rotated<Cover, Parts>> = kind::cover;
 template <class Cover, index_t Outputs, index_t A, index_t B, index_t B2, index_t C, boundary E, index_t L, index_t H>

@@ -122,15 +122,17 @@ struct layout {
 namespace detail {
 
 /// Writes equal cuts of a dimension alike. Full turns are dropped. A joint cut that comes out even becomes one cut
-/// after the other, of single elements where the last grain is whole.
+/// after the other, of single elements where the last grain is whole. A zigzag always counts its axes together.
 constexpr void tidy(layout& x, int d) {
   dimension& dim = x.dims[d];
   const int parts = x.part_count(d);
   dim.turned = ((dim.turned % parts) + parts) % parts;
   const index_t cut = dim.kind == cover::tiled ? dim.extent : dim.outputs;
-  if (dim.bounds == nullptr && (cut == dynamic || ceil_divide(cut, dim.grain()) % parts != 0)) return;
+  const bool even = cut != dynamic && ceil_divide(cut, dim.grain()) % dim.chunks(parts) == 0;
+  if (dim.bounds == nullptr && !dim.zigzag && !even) return;
   for (axis_placement& r : x.placements)
     if (r.kind == placement::cut && r.dimension == d) r.joined = false;
+  if (dim.zigzag && !even) return;
   if (dim.bounds == nullptr && cut % dim.grain() == 0) dim.set_grain(1);
 }
 

@@ -59,6 +59,25 @@ constexpr refusal check_inner_cover() {
   else return check_kinds<kind::cover, kind::cover, Cover>();
 }
 
+template <class... Axes>
+struct entry<zigzag<Axes...>> {
+  static constexpr refusal kinds() { return check_axes<kind::cover, Axes...>(); }
+  static constexpr void write(draft& x) { write(x, 1); }
+  static constexpr void write(draft& x, index_t grain) {
+    cut_by<Axes...>(x, grain);
+    const int d = x.value.dims.count - 1;
+    if (d < 0 || !x.why.ok()) return;
+    x.value.dims[d].zigzag = true;
+    for (axis_placement& r : x.value.placements)
+      if (r.kind == placement::cut && r.dimension == d) r.joined = false;
+  }
+};
+template <index_t Grain, class... Axes>
+struct entry<zigzag<grains<Grain, Axes...>>> {
+  static constexpr refusal kinds() { return entry<grains<Grain, Axes...>>::kinds(); }
+  static constexpr void write(draft& x) { entry<zigzag<Axes...>>::write(x, Grain); }
+};
+
 template <class Cover, int Parts>
 struct entry<rotated<Cover, Parts>> {
   static constexpr refusal kinds() { return check_inner_cover<Cover>(); }
@@ -79,6 +98,7 @@ struct windowed_entry {
     const int last = x.value.dims.count - 1;
     if (last < 0 || !x.why.ok()) return;
     dimension& d = x.value.dims[last];
+    if (d.zigzag) x.why = refusal{code::interval_wanted, last};
     d.kind = Kind;
     d.outputs = Outputs;
     d.needs = {A, B, B2, C, Before, After, Edge};

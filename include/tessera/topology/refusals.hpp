@@ -46,6 +46,10 @@ inline constexpr reason lengths_not_known{"tessera.lengths.unknown", "dimension"
                                           "learned lengths are known of tensors made by from_local alone, along the "
                                           "axes they were learned on; make the tensor of its boxes, name "
                                           "the lengths, or repartition in front"};
+inline constexpr reason interval_wanted{
+    "tessera.deal.interval", "dimension",
+    "workers hold two intervals of a dimension that is dealt in zigzag, and this takes one; cut the dimension in "
+    "blocks, or repartition in front"};
 inline constexpr reason mixed_combines{"tessera.partial.combine", "axis, dimension or none",
                                        "the terms of one tensor combine in one way, since a maximum of sums is no sum "
                                        "of maxima; all_reduce one axis first"};

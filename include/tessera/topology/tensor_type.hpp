@@ -219,8 +219,8 @@ constexpr refusal check_same(const tensor_value& given, const tensor_value& want
   const layout x = canonical(given.layout);
   const layout y = canonical(wanted.layout);
   for (int d = 0; d < rank; ++d) {
-    bool alike =
-        x.levels(d) == y.levels(d) && x.dims[d].kind == y.dims[d].kind && x.dims[d].grain() == y.dims[d].grain();
+    bool alike = x.levels(d) == y.levels(d) && x.dims[d].kind == y.dims[d].kind &&
+                 x.dims[d].grain() == y.dims[d].grain() && x.dims[d].zigzag == y.dims[d].zigzag;
     for (int level = 0; alike && level < x.levels(d); ++level)
       alike = x.mesh.axes[x.cutter(d, level)].name == y.mesh.axes[y.cutter(d, level)].name;
     if (!alike) return refusal{code::wrong_partition, text(), d};

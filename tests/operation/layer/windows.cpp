@@ -102,4 +102,56 @@ TEST_CASE("padding that keeps the extents is the kernel's, the odd one at the en
   STATIC_REQUIRE(std::is_same_v<after<nn::conv<4, padding_valid, kernel<4, 3>>>, after<nn::conv<4, kernel<4, 3>>>>);
 }
 
+TEST_CASE("what reads a zigzag where it lies leaves it, and what needs neighbours refuses it", "[plan][refusal]") {
+  struct ring : axis<3> {};
+  using line = mesh<ring>;
+  using rows = tensor<partition<line, whole, zigzag<ring>, whole>, shape_of<2, 13, 4>>;
+  using labels = tensor<partition<line, whole, zigzag<ring>>, shape_of<2, 13>, std::int64_t>;
+  // elementwise, products along other dimensions, look-ups, norms: no byte moves forward
+  STATIC_REQUIRE(std::is_same_v<sequential_type<rows, nn::relu, nn::layer_norm<over_last<1>>>::output, rows>);
+  using wide = sequential_type<rows, nn::linear<5>>;
+  STATIC_REQUIRE(std::is_same_v<wide::output, tensor<partition<line, whole, zigzag<ring>, whole>, shape_of<2, 13, 5>>>);
+  STATIC_REQUIRE(traffic<wide>().forward.bytes == 0);
+  STATIC_REQUIRE(traffic<wide>().backward.bytes == 2 * 2 * 4 * (5 * 4 + 5));  // an all_reduce of weight and bias
+  using looked_up = sequential_type<labels, nn::embedding<7, 4>>;
+  STATIC_REQUIRE(std::is_same_v<looked_up::output, rows>);
+  STATIC_REQUIRE(traffic<looked_up>().forward.bytes == 0);
+  // A weight along a dimension that is dealt so is dealt alike, and the sum over it is pending.
+  using features = tensor<partition<line, whole, zigzag<ring>>, shape_of<2, 13>>;
+  static constexpr signature product = operation("ab,cb->ac").multilinear();
+  STATIC_REQUIRE(std::is_same_v<operation_type<product, features, features>,
+                                tensor<partition<line, whole, whole, partial<ring>>, shape_of<2, 2>>>);
+  constexpr layer_plan dealt = plan_of(nn::linear<5, cut_in<ring>>::description(), value_of<features>);
+  STATIC_REQUIRE(dealt.why.ok());
+  // Dimensions that are joined or split keep the deal in whole runs; where a run is cut they are refused.
+  static constexpr signature join = operation("bc->z").merged("bc", 'z').linear();
+  using one = tensor<partition<line, zigzag<ring>, whole>, shape_of<13, 4>>;
+  using joined = tensor<partition<line, zigzag<grains<4, ring>>>, shape_of<52>>;
+  STATIC_REQUIRE(std::is_same_v<operation_type<join, one>, joined>);
+  const auto split = [](const layout& x, index_t inner) {
+    static_vector<operand, 4> all;
+    all.push({x, false});
+    return infer(operation("z->bc").split('z', 'b', 'c', inner).linear(), all);
+  };
+  CHECK(same(split(value_of<joined>.layout, 4).layout, value_of<one>.layout));
+  const layout& even = value_of<tensor<partition<line, zigzag<ring>>, shape_of<24>>>.layout;
+  CHECK(split(even, 4).why.ok());                          // six chunks of four
+  CHECK(split(even, 8).why.is(code::split_through_part));  // but three parts of eight
+  // Windows.
+  using images = tensor<partition<line, whole, whole, zigzag<ring>>, shape_of<1, 2, 13>>;
+  const tensor_value x = value_of<images>;
+  CHECK(plan_of(nn::conv<2, kernel<3>, padding<1>>::description(), x).why.is(code::interval_wanted));
+  CHECK(plan_of(nn::conv_transpose<2, kernel<3>, padding<1>>::description(), x).why.is(code::interval_wanted));
+  CHECK(plan_of(nn::max_pool<kernel<2>>::description(), x).why.is(code::interval_wanted));
+  CHECK(plan_of(nn::pad<padding_at<1, 1>>::description(), x).why.is(code::interval_wanted));
+  CHECK(nn::slice<2, 1, 9>::plan(x).why.is(code::interval_wanted));
+  static_vector<halo_step, 16> steps;
+  steps.push(detail::step_of(nn::conv<2, kernel<3>, padding<1>>::description()));
+  CHECK(plan_fused_halo(x.layout, steps).why.is(code::interval_wanted));
+  static_vector<operand, 4> all;
+  all.push({x.layout, false});
+  CHECK(infer(operation("abc->abc").narrowed('c', 1, 9), all).why.is(code::interval_wanted));
+  CHECK(infer(operation("abc->abc").windowed('c', sliding{3, 1, 1, 1, 1}), all).why.is(code::interval_wanted));
+}
+
 }  // namespace tessera::testing

@@ -79,8 +79,8 @@ TEST_CASE("double backward agrees with central differences", "[law][gradient]") 
     const auto extents = roll_extents(d, 3, 4);
     const mesh_value mesh = roll_mesh(d, 3);
     // A cube takes no terms, so nothing becomes partial; what is partial or pending before is summed on the way.
-    layout_pair p{roll_layout(d, mesh, extents, {true, true, true, true}),
-                  roll_layout(d, d.once_in(4) ? roll_mesh(d, 3) : mesh, extents, {false, true, true, true})};
+    layout_pair p{roll_layout(d, mesh, extents, {true, true, true, true, true}),
+                  roll_layout(d, d.once_in(4) ? roll_mesh(d, 3) : mesh, extents, {false, true, true, true, true})};
     for (auto& dim : p.from.dims)
       if (dim.kind == cover::haloed) dim.kind = cover::pending;
     if (!check_change(p.from, p.to).ok()) continue;

@@ -12,7 +12,7 @@ namespace {
 
 /// A layout of these extents whose placements are rolled; sources may be pending, targets haloed.
 layout roll_end(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents, bool source) {
-  layout x = roll_layout(d, mesh, extents, {true, true, true, true});
+  layout x = roll_layout(d, mesh, extents, {true, true, true, true, true});
   for (auto& dim : x.dims)
     if (source && dim.kind == cover::haloed) dim.kind = cover::pending;
   return x;
@@ -22,7 +22,11 @@ layout_pair roll_pair(dice& d) {
   const auto extents = roll_extents(d, 4, 5);
   const mesh_value first = roll_mesh(d, 3);
   const mesh_value second = d.once_in(3) ? roll_mesh(d, 3) : first;
-  const layout_pair p{roll_end(d, first, extents, true), roll_end(d, second, extents, false)};
+  layout_pair p{roll_end(d, first, extents, true), roll_end(d, second, extents, false)};
+  for (int k = 0; k < extents.count; ++k)  // a zigzag has no window around the end beside it
+    for (const auto& [has, other] : {std::pair(&p.from, &p.to), std::pair(&p.to, &p.from)})
+      if (has->dims[k].kind != cover::tiled && has->dims[k].needs.edge == boundary::periodic)
+        other->dims[k].zigzag = false;
   return d.once_in(4) ? layout_pair{with_ones(d, p.from), with_ones(d, p.to)} : p;
 }
 

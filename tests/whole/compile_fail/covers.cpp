@@ -21,7 +21,21 @@ using copies = line<ts::whole>;
 static_assert(ts::primitive<line<ts::lengths<col, ts::dim<4>, ts::dim<0>, ts::dim<6>>>, copies>::cost().total ==
               60 - 20);
 static_assert(ts::primitive<line<ts::blocks<both>>, copies>::cost().total == 50);
-#if defined(TOO_FEW_LENGTHS)
+#if defined(HALO_OF_A_ZIGZAG)
+// expect: [tessera.deal.interval] && interval_wanted<tessera::with::dimension<0>>
+using bad = ts::primitive<line<ts::blocks<row>>, line<ts::haloed<ts::zigzag<row>, 10, 1, -1, 1>>>;
+static_assert(bad::cost().total >= 0);
+#elif defined(ZIGZAG_OF_BLOCKS)
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::cover, 0, tessera::kind::axis, tessera::kind::cover>
+using bad = ts::primitive<line<ts::zigzag<ts::blocks<row>>>, copies>;
+static_assert(bad::cost().total >= 0);
+#elif defined(WINDOW_OVER_A_ZIGZAG)
+// expect: [tessera.deal.interval] && at_layer<0, && tessera::verdicts::interval_wanted<tessera::with::dimension<2>>
+using bad =
+    ts::sequential_type<ts::tensor<ts::partition<grid, ts::whole, ts::whole, ts::zigzag<row>>, ts::shape_of<1, 2, 12>>,
+                        nn::max_pool<ts::kernel<3>>>;
+static_assert(bad::program.count >= 0);
+#elif defined(TOO_FEW_LENGTHS)
 // expect: [tessera.lengths.count] && wrong_number_of_lengths<tessera::with::dimension<0>, tessera::with::parts<3>,
 // tessera::with::lengths<2>>
 using bad = ts::primitive<line<ts::lengths<col, ts::dim<4>, ts::dim<6>>>, copies>;

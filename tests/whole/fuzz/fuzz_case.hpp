@@ -60,8 +60,8 @@ inline constexpr const char* edge_names[]{"zero", "reflect", "replicate", "perio
 //
 // The mesh begins at rank 2 (or lies on ranks:0,3,…); axis a has extent 3 and stride 4, cuts dimension 0 at level 1 and
 // joins the level before it (V, j), or is R, P with its combine, I or O with its coordinate. Dimension 0 has extent 7,
-// grain 2, explicit bounds and a deal turned by 1; dimension 1 is haloed (h) or pending (p) for 5 outputs: a, b, b2, c,
-// unreached, edge.
+// grain 2, explicit bounds and a deal turned by 1 (or z, in zigzag); dimension 1 is haloed (h) or pending (p) for 5
+// outputs: a, b, b2, c, unreached, edge.
 inline std::string text_of(const layout& x) {
   std::ostringstream s;
   s << "@" << x.mesh.first;
@@ -86,6 +86,7 @@ inline std::string text_of(const layout& x) {
     if (dim.bounds != nullptr)
       for (int k = 0; k <= x.part_count(d); ++k) s << (k == 0 ? ",b" : "/") << dim.bounds[k];
     if (dim.turned != 0) s << ",t" << dim.turned;
+    if (dim.zigzag) s << ",z";
     if (dim.kind == cover::tiled) continue;
     const window& w = dim.needs;
     s << (dim.kind == cover::haloed ? ",h" : ",p") << dim.outputs;
@@ -188,6 +189,8 @@ inline bool read_dimension(reader word, layout& x) {
       d.bounds = kept(bounds);
     } else if (word.take("t")) {
       d.turned = static_cast<int>(word.number());
+    } else if (word.take("z")) {
+      d.zigzag = true;
     } else {
       d.kind = word.take("p") ? cover::pending : cover::haloed;
       if (d.kind == cover::haloed) word.expect("h");

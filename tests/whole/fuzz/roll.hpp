@@ -87,7 +87,7 @@ inline void roll_window(dice& d, layout& x, int dim) {
 
 inline layout roll_side(dice& d, const mesh_value& mesh, const static_vector<index_t, max_dimensions>& extents,
                         bool source) {
-  layout x = roll_layout(d, mesh, extents, {true, true, true, true});
+  layout x = roll_layout(d, mesh, extents, {true, true, true, true, true});
   for (int a = 0; a < x.placements.count; ++a)
     if (d.once_in(x.placements[a].kind == placement::cut ? 8 : 3)) x.set_placement(a, {});
   for (int k = 0; k < x.dims.count; ++k)

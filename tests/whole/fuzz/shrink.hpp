@@ -154,6 +154,7 @@ void each_simpler_layout(const Case& c, const With& with) {
               bounds[static_cast<std::size_t>(k)] = n;
               one.bounds = kept(bounds);
             });
+      if (was.zigzag) dim([](dimension& k) { k.zigzag = false; });
       for (index_t n : below(was.turned, 0)) dim([&](dimension& k) { k.turned = static_cast<int>(n); });
       for (index_t n : below(was.grain(), 1)) dim([&](dimension& k) { k.set_grain(n); });
     }

@@ -170,6 +170,7 @@ struct concat : engine::function {
       if (named.value.dims.count != rank)
         return {refusal{code::wrong_number_of_dimensions, named.value.dims.count, rank}};
       if (!(named.value.mesh == x[0].layout.mesh)) return {refusal{code::meshes_differ, 0}};
+      if (named.value.dims[Dim].zigzag) return {refusal{code::interval_wanted, Dim}};
       if (named.value.levels(Dim) > 0 && tessera::detail::extent_of_all(x, Dim) == dynamic)
         return {refusal{code::ranges_not_known, Dim}};
       return tessera::detail::ranges_of(x, Dim, named.value);

@@ -128,6 +128,7 @@ struct loss_of_classes : loss_of_samples {
     if (dims < 2) return {{}, refusal{code::layer_takes_other_dimensions, 2, dims}};
     const element wanted = of_probabilities(x, y) ? x.element : element::int64;
     refusal why = check_takes(takes::reals, x.element);
+    if (x.layout.dims[1].zigzag) why = first_of(why, refusal{code::interval_wanted, 1});
     if (y.element != wanted) why = first_of(why, refusal{code::wrong_element, wanted, y.element});
     const index_t classes = x.layout.dims[1].extent;
     if (weight.count != 0 && classes != dynamic && weight.count != classes)

@@ -175,8 +175,7 @@ class contraction_planner {
     }
     for (int a : cut_out) w.cut_by(layer_.outputs_at(), a);
     for (int a : cut_in) w.cut_by(inputs, a, used.placements[a].joined);
-    w.dims[inputs].bounds = in.bounds;
-    w.dims[inputs].turned = in.turned;
+    w.dims[inputs].deal_as(in);
     return w;
   }
 
@@ -220,8 +219,7 @@ class contraction_planner {
     const dimension& f = used.dims[feature_];
     for (int a : axes) w.cut_by(0, a, used.placements[a].joined);
     w.dims[0].set_grain(axes.empty() ? 1 : f.grain() / group_in() * rows_of_group());
-    w.dims[0].bounds = f.bounds;
-    w.dims[0].turned = f.turned;
+    w.dims[0].deal_as(f);
     return w;
   }
 

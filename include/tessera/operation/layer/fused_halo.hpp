@@ -44,6 +44,10 @@ constexpr layer_plan plan_fused_halo(const layout& x, const static_vector<halo_s
       keep = keep && slides[slides.count - 1].keeps();
     }
     if (slides.empty()) continue;
+    if (x.dims[d].zigzag) {
+      p.why = refusal{code::interval_wanted, d};
+      return p;
+    }
     window w = slides[slides.count - 1].needs();
     for (int i = slides.count - 2; i >= 0; --i) {
       if (!composes(slides[i].needs(), w, extents[i + 1], extents[i])) {

@@ -9,6 +9,7 @@ namespace tessera::detail {
 constexpr refusal hold_window(layout& x, int d, const window& needs, index_t outputs, bool keep) {
   dimension& dim = x.dims[d];
   if (x.levels(d) == 0 || serves(dim, needs, outputs)) return {};
+  if (dim.zigzag) return refusal{code::interval_wanted, d};
   if (!dim.tiles()) return refusal{code::window_without_halo, 0, d};
   if (dim.bounds == learned && !keep) return refusal{code::lengths_not_known, d};
   dim.hold(needs, outputs, keep);

@@ -27,8 +27,9 @@ constexpr bool can_narrow(const dimension& d) {
 // even.
 constexpr bool splits(const dimension& d, index_t inner, int parts) {
   if (d.kind != cover::tiled || d.grain() % inner == 0) return d.kind == cover::tiled;
-  return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * parts) == 0 &&
-         d.extent / parts % inner == 0;
+  const index_t chunks = d.chunks(parts);
+  return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * chunks) == 0 &&
+         d.extent / chunks % inner == 0;
 }
 
 // The outer dimension of one that is split so.
@@ -70,6 +71,7 @@ class part_rule {
   // Whether parts are what its windows need.
   constexpr refusal served(const treated& how, int first, int dim) const {
     const dimension& d = operands_[first].layout.dims[dim];
+    if (how.windows() && d.zigzag) return refusal{code::interval_wanted, dim};
     return how.windows() && !serves(d, how.needs(), how.outputs(d.extent))
                ? refusal{code::window_without_halo, first, dim}
                : refusal{};

@@ -86,6 +86,7 @@ constexpr refusal infer_dimension(const signature& op, const static_vector<opera
     if (n != dynamic && begin + how.extent > n) return refusal{code::range_outside, at, n, begin, begin + how.extent};
     const int from = index_of(op.operands[source], letter);
     if (operands[source].layout.levels(from) > 0 || result.kind != cover::tiled) {
+      if (result.zigzag) return refusal{code::interval_wanted, from};
       if (!can_narrow(result)) return refusal{code::window_without_halo, source, from};
       result.narrow(begin, how.extent);
     }
@@ -100,6 +101,7 @@ constexpr refusal infer_dimension(const signature& op, const static_vector<opera
   }
   if (how.how == treatment::spread) {
     if (operands[source].layout.levels(index_of(op.operands[source], letter)) > 0) {
+      if (result.zigzag) return refusal{code::interval_wanted, index_of(op.operands[source], letter)};
       result.kind = cover::pending;
       result.outputs = n;
       result.needs = how.reads;
