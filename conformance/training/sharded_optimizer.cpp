@@ -3,11 +3,13 @@
 #include "small_network.hpp"
 #include "subjects.hpp"
 
+#include <tessera/nn/gradient/bundle_shards.hpp>
 #include <tessera/nn/gradient/held_gradients.hpp>
 #include <tessera/nn/parameter/grad_norm.hpp>
 #include <tessera/operation/network/sharded_parameters.hpp>
 #include <tessera/tensor/operations.hpp>
 
+#include <bit>
 #include <cmath>
 
 namespace conformance::training {
@@ -229,6 +231,138 @@ class sharded_training {
   std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers_;
 };
 
+/// Modules of LibTorch on workers that cut the batch alone, their optimizers' state divided by `nn::bundle_shards`.
+class flat_training {
+ public:
+  flat_training(attempt& a, const small_network& net, const training_run& run, const layout& x, const layout& target,
+                sharded what, const axis_names& over)
+      : a_(a), net_(net), run_(run), x_(x), target_(target) {
+    nn::bundle_shards::named_tensors leaves;
+    for (const auto& [key, r] : net.parameters()) {
+      parameters_[key] = r.whole().to(a.type()).to(device_of(*a.team)).set_requires_grad(true);
+      leaves.emplace_back(key, parameters_[key]);
+    }
+    nn::bundle_shards_options how{.stage = static_cast<int>(what), .averages = false};  // shares of one loss
+    how.bundle_bytes = run.limits.capacity;
+    for (const text& axis : over.list()) how.over.emplace_back(axis.data, static_cast<std::size_t>(axis.size));
+    how.group = [&](const std::string& key, const at::Tensor&) {
+      for (std::size_t g = 0; g < run_.groups.size(); ++g)
+        if (run_.groups[g].keys.count(key) != 0) return static_cast<int>(g);
+      return static_cast<int>(run_.groups.size());
+    };
+    shards_ = std::make_unique<nn::bundle_shards>(a.team, leaves, how);
+    for (std::size_t g = 0; g < run.groups.size(); ++g)
+      optimizers_.push_back(
+          optimizer_of(run.optimizer, run.groups[g].options, shards_->parameters(static_cast<int>(g))));
+  }
+
+  double step(std::uint64_t k) {
+    for (const at::Tensor& block : shards_->parameters()) block.mutable_grad().reset();
+    const recipe x = run_.x.raised(k), target = run_.target.raised(k);
+    const index_t batch = x.shape()[0];
+    double mine = 0;
+    for (index_t i = 0; i < run_.passes; ++i) {
+      const engine::interval rows = micro_batch(batch, i, run_.passes);
+      const auto window = shards_->window(i + 1 == run_.passes);
+      const at::Tensor in = rows_of(a_, x, a_.type(), x_, rows).local();
+      const at::Tensor beside = rows_of(a_, target, run_.loss.target_type(a_.type()), target_, rows).local();
+      const at::Tensor y = net_.serial(in, parameters_);
+      const at::Tensor loss =
+          in.size(0) > 0 ? run_.loss.serial(y, beside) * run_.loss.share({0, in.size(0)}, batch) : y.sum();
+      mine += loss.item<double>();
+      loss.backward();
+    }
+    if (run_.most) clip();
+    for (const auto& o : optimizers_) o->step();
+    shards_->gather();
+    return sum_over_workers(mine);
+  }
+
+  void compare(const expected_of_run& expected) {
+    for (const auto& [key, p] : parameters_)
+      a_.compare_whole(key, p.detach(),
+                       expected.parameters.count(key) == 0 ? std::nullopt : std::optional(expected.parameters.at(key)));
+    const auto in_whole = [&](const nn::engine::bundle_shard& of, const at::Tensor& block) {
+      layout whole = of.lies;
+      for (int axis = 0; axis < whole.placements.count; ++axis) whole.set_placement(axis, {placement::invariant});
+      return to(whole, tensor<dyn>(a_.team, of.lies, block.detach())).local();
+    };
+    for (const nn::engine::bundle_shard& of : shards_->shards()) {
+      std::map<std::string, at::Tensor> all{{"", of.block.grad()}};
+      for (const auto& o : optimizers_)
+        for (const auto& [name, state] : state_of_step(*o, of.block))
+          if (state.defined()) all["." + name] = state;
+      for (const auto& [name, block] : all) {
+        const at::Tensor whole = in_whole(of, block);
+        for (std::size_t m = 0; m < of.members.size(); ++m) {
+          const nn::engine::named_leaf& leaf = shards_->leaves()[of.members[m]];
+          const auto& wanted = name.empty() ? expected.gradients : expected.state;
+          const auto said = wanted.find(leaf.name + name);
+          a_.compare_whole((name.empty() ? "the gradient of " : "") + leaf.name + name,
+                           whole.narrow(0, of.begins[m], leaf.leaf.numel()).view(leaf.leaf.sizes()),
+                           said == wanted.end() ? std::nullopt : std::optional(said->second));
+          found_.insert(leaf.name + name);
+        }
+      }
+    }
+    for (const auto& [name, said] : expected.state)
+      if (found_.count(name) == 0) a_.fail("the optimizer has no state " + name);
+  }
+
+ private:
+  double sum_over_workers(double mine) const {
+    double sum = 0;
+    for (const std::uint64_t one : a_.team->collect(std::bit_cast<std::uint64_t>(mine), "adding losses"))
+      sum += std::bit_cast<double>(one);
+    return sum;
+  }
+  // Each copy of a shard counts what it is of all copies.
+  void clip() const {
+    double mine = 0, copies = 1;
+    const layout& lies = shards_->shards().front().lies;
+    for (int axis = 0; axis < lies.placements.count; ++axis)
+      if (lies.placements[axis].kind == placement::invariant) copies *= lies.mesh.axes[axis].extent;
+    if (std::isinf(run_.order)) throw unbuilt("a norm of infinite order of shards");
+    for (const at::Tensor& block : shards_->parameters())
+      mine += block.grad().abs().pow(run_.order).sum().item<double>() / copies;
+    const double norm = std::pow(sum_over_workers(mine), 1 / run_.order);
+    if (const double by = *run_.most / (norm + 1e-6); by < 1)
+      for (const at::Tensor& block : shards_->parameters()) block.mutable_grad().mul_(by);
+  }
+
+  attempt& a_;
+  const small_network& net_;
+  const training_run& run_;
+  layout x_;
+  layout target_;
+  std::map<std::string, at::Tensor> parameters_;
+  std::unique_ptr<nn::bundle_shards> shards_;
+  std::vector<std::unique_ptr<torch::optim::Optimizer>> optimizers_;
+  std::set<std::string> found_;
+};
+
+/// Whether workers cut the batch alone, so that each has all parameters.
+bool only_batch_is_cut(const layout& x, const lying_parameters& lying) {
+  for (const engine::axis_placement& r : x.placements)
+    if (r.kind != placement::cut || r.dimension != 0) return false;
+  for (const auto& [key, of] : lying)
+    for (const engine::axis_placement& r : of.placements)
+      if (r.kind == placement::cut) return false;
+  return true;
+}
+
+/// Steps of a run, each loss beside what is expected, and what it ends with.
+template <class Training>
+void trained(attempt& a, Training&& training, const training_run& run, const expected_of_run& expected, sharded what) {
+  for (index_t k = 0; k < run.steps; ++k) {
+    const double loss = training.step(static_cast<std::uint64_t>(k));
+    if (static_cast<std::size_t>(k) < expected.losses.size())
+      a.compare_whole(fmt::format("the loss before step {} of stage {}", k, static_cast<int>(what)),
+                      at::scalar_tensor(loss, at::kDouble), expected.losses[static_cast<std::size_t>(k)]);
+  }
+  training.compare(expected);
+}
+
 /// Steps of given gradients of a half type, of tiles: of masters in float, which layers take rounded, or of the half
 /// type itself.
 task stepped_with_masters(reading& c) {
@@ -301,6 +435,30 @@ task stepped_with_masters(reading& c) {
             if (averages) leaf.mutable_grad().div_(workers);
           optimized->step();
         }
+        nn::bundle_shards::named_tensors flat;
+        for (const auto& [name, of] : all)
+          flat.emplace_back(name, of.first.whole().to(at::kBFloat16).to(device_of(*a.team)).set_requires_grad(true));
+        nn::bundle_shards shards(a.team, flat, {.stage = stage, .averages = averages, .masters = in_float});
+        const auto flat_optimized = optimizer_of(optimizer, options, shards.parameters());
+        for (index_t k = 0; k < steps; ++k) {
+          flat_optimized->zero_grad();
+          at::Tensor loss;
+          for (const auto& [name, leaf] : flat) {
+            const at::Tensor g = all.at(name)
+                                     .second.raised(static_cast<std::uint64_t>(k))
+                                     .box(where.at(name).copies, a.team->rank(), at::kBFloat16);
+            const at::Tensor term = (leaf * g.to(leaf.device())).sum();
+            loss = loss.defined() ? loss + term : term;
+          }
+          loss.backward();
+          flat_optimized->step();
+          shards.gather();
+        }
+        for (const auto& [name, leaf] : flat) {
+          const auto wanted = expected.find(name);
+          a.compare_whole("flat " + name, leaf.detach(),
+                          wanted == expected.end() ? std::nullopt : std::optional(wanted->second));
+        }
         for (const nn::parameter& of : held) {
           const tensor<dyn> now(a.team, of.stored().layout(), of.stored().local().detach().to(at::kBFloat16));
           const auto wanted = expected.find(of.key());
@@ -314,8 +472,8 @@ task stepped_with_masters(reading& c) {
 
 }  // namespace
 
-/// Optimizers that step tiles of what workers have copies of. Tiles of parameters, gathered for each use or held for a
-/// step, are the library's; the state alone is cut here by changes of layout.
+/// Optimizers that step parts of what workers have copies of. Tiles of parameters, gathered for each use or held for a
+/// step, and intervals of bundles are the library's. The state of networks alone is cut here by changes of layout.
 task sharded_optimizer(reading& c) {
   if (c.has("masters")) return stepped_with_masters(c);
   const small_network net(c);
@@ -336,16 +494,12 @@ task sharded_optimizer(reading& c) {
     const axis_names axes = shard_axes(x, over);
     return [=](attempt& a) {
       for (const sharded what : run.stages)
-        for (const bool overlapped : run.overlapped) {
-          sharded_training training(a, net, run, x, target, lying, what, axes, overlapped);
-          for (index_t k = 0; k < run.steps; ++k) {
-            const double loss = training.step(static_cast<std::uint64_t>(k));
-            if (static_cast<std::size_t>(k) < expected.losses.size())
-              a.compare_whole(fmt::format("the loss before step {} of stage {}", k, static_cast<int>(what)),
-                              at::scalar_tensor(loss, at::kDouble), expected.losses[static_cast<std::size_t>(k)]);
-          }
-          training.compare(expected);
-        }
+        for (const bool overlapped : run.overlapped)
+          trained(a, sharded_training(a, net, run, x, target, lying, what, axes, overlapped), run, expected, what);
+      if (!only_batch_is_cut(x, lying)) return;
+      for (const sharded what : run.stages)
+        if (what != sharded::parameters)
+          trained(a, flat_training(a, net, run, x, target, what, axes), run, expected, what);
     };
   });
 }

@@ -109,6 +109,18 @@ nn::dynamic_flow small_network::write(const nn::dynamic_flow& x, std::size_t beg
   return y;
 }
 
+at::Tensor small_network::serial(const at::Tensor& x, const std::map<std::string, at::Tensor>& parameters) const {
+  at::Tensor y = x;
+  for (const one_layer& l : layers_)
+    if (l.outputs > 0)
+      y = at::linear(y, parameters.at(l.path + ".weight"), l.bias ? parameters.at(l.path + ".bias") : at::Tensor());
+    else if (l.function == "tanh") y = at::tanh(y);
+    else if (l.function == "relu") y = at::relu(y);
+    else if (l.function == "gelu") y = at::gelu(y);
+    else throw unbuilt(fmt::format("the function '{}'", l.function));
+  return y;
+}
+
 void small_network::start(nn::dynamic_network& net, at::ScalarType type) const {
   nn::state_dict values;
   for (const auto& [key, r] : parameters_) values[key] = r.whole().to(type);
@@ -153,6 +165,13 @@ tensor<dyn> batch_loss::operator()(const tensor<dyn>& y, const tensor<dyn>& targ
   const tensor<dyn> beside = to(y.layout(), target);
   if (name_ == "mean_square") return nn::mse_loss<nn::reduction::mean>(y, beside);
   if (name_ == "sum_product") return sum(y * beside);
+  throw unbuilt(fmt::format("the loss '{}'", name_));
+}
+
+at::Tensor batch_loss::serial(const at::Tensor& y, const at::Tensor& target) const {
+  if (name_ == "cross_entropy") return at::cross_entropy_loss(y, target);
+  if (name_ == "mean_square") return at::mse_loss(y, target);
+  if (name_ == "sum_product") return (y * target).sum();
   throw unbuilt(fmt::format("the loss '{}'", name_));
 }
 

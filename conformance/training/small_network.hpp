@@ -25,6 +25,8 @@ class small_network {
   /// The layers [begin, end) behind a flow. A linear layer is cut as its weight lies.
   nn::dynamic_flow write(const nn::dynamic_flow& x, std::size_t begin, std::size_t end,
                          const lying_parameters& lying) const;
+  /// What LibTorch makes of one worker's rows.
+  at::Tensor serial(const at::Tensor& x, const std::map<std::string, at::Tensor>& parameters) const;
   /// Gives a network of these layers the case's values.
   void start(nn::dynamic_network& net, at::ScalarType type) const;
 
@@ -76,6 +78,8 @@ class batch_loss {
   at::ScalarType target_type(at::ScalarType type) const { return name_ == "cross_entropy" ? at::kLong : type; }
   /// The loss of a micro-batch by itself.
   tensor<dyn> operator()(const tensor<dyn>& y, const tensor<dyn>& target) const;
+  /// The same by LibTorch.
+  at::Tensor serial(const at::Tensor& y, const at::Tensor& target) const;
   /// By what that counts in the loss of the whole batch.
   double share(engine::interval rows, index_t batch) const;
 

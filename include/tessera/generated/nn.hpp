@@ -19,6 +19,7 @@ template <index_t> struct needed;
 template <index_t> struct other_worker;
 template <index_t> struct samples;
 template <index_t> struct says;
+template <index_t> struct stage;
 template <index_t> struct worker;
 
 }  // namespace with
@@ -117,6 +118,45 @@ template <class... Told> struct weight_below_zero {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.data_parallel.weight] a weight is zero or more, as a number of samples is");
+  }
+};
+template <class... Told> struct step_not_gathered {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shards.gather] blocks were stepped, and the parameters are what they were before; call "
+                  "gather() behind each step");
+  }
+};
+template <class... Told> struct gradient_is_divided {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shards.gradient] the gradient of this parameter is divided over workers; let the "
+                  "optimizer step parameters() of the shards, and give no gradient by hand");
+  }
+};
+template <class... Told> struct divided_twice {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shards.twice] somebody sums the gradients of this parameter already; make one "
+                  "bundle_shards or data_parallel of it");
+  }
+};
+template <class... Told> struct nothing_divided {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shards.none] there is no parameter that asks for a gradient; give one or more");
+  }
+};
+template <class... Told> struct no_such_stage {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.shards.stage] flat shards are those of stages 1 and 2; for 3 write the network as a "
+                  "type, by sharded_over");
   }
 };
 template <class... Told> struct decay_out_of_range {
@@ -578,6 +618,19 @@ template <> struct verdict_for<&code::parameters_changed> {
 template <> struct verdict_for<&code::two_windows> { template <class Why> using type = verdicts::two_windows<>; };
 template <> struct verdict_for<&code::weight_below_zero> {
   template <class Why> using type = verdicts::weight_below_zero<>;
+};
+template <> struct verdict_for<&code::step_not_gathered> {
+  template <class Why> using type = verdicts::step_not_gathered<>;
+};
+template <> struct verdict_for<&code::gradient_is_divided> {
+  template <class Why> using type = verdicts::gradient_is_divided<>;
+};
+template <> struct verdict_for<&code::divided_twice> { template <class Why> using type = verdicts::divided_twice<>; };
+template <> struct verdict_for<&code::nothing_divided> {
+  template <class Why> using type = verdicts::nothing_divided<>;
+};
+template <> struct verdict_for<&code::no_such_stage> {
+  template <class Why> using type = verdicts::no_such_stage<with::stage<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::decay_out_of_range> {
   template <class Why> using type = verdicts::decay_out_of_range<>;

@@ -41,6 +41,21 @@ inline constexpr reason two_windows{"tessera.data_parallel.windows", "",
                                     "a window is open already; let it end before the next one"};
 inline constexpr reason weight_below_zero{"tessera.data_parallel.weight", "",
                                           "a weight is zero or more, as a number of samples is"};
+inline constexpr reason step_not_gathered{
+    "tessera.shards.gather", "",
+    "blocks were stepped, and the parameters are what they were before; call gather() behind each step"};
+inline constexpr reason gradient_is_divided{
+    "tessera.shards.gradient", "",
+    "the gradient of this parameter is divided over workers; let the optimizer step parameters() of the shards, and "
+    "give no gradient by hand"};
+inline constexpr reason divided_twice{
+    "tessera.shards.twice", "",
+    "somebody sums the gradients of this parameter already; make one bundle_shards or data_parallel of it"};
+inline constexpr reason nothing_divided{"tessera.shards.none", "",
+                                        "there is no parameter that asks for a gradient; give one or more"};
+inline constexpr reason no_such_stage{"tessera.shards.stage", "stage",
+                                      "flat shards are those of stages 1 and 2; for 3 write the network as a type, by "
+                                      "sharded_over"};
 inline constexpr reason decay_out_of_range{"tessera.average.decay", "", "a decay is a number from 0 to 1; correct it"};
 inline constexpr reason averages_swapped_in{
     "tessera.average.swapped", "",

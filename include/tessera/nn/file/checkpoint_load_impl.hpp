@@ -158,6 +158,7 @@ TESSERA_INLINE index_t checkpoint::load(const std::filesystem::path& folder, cal
     throw;
   }
   take(false);
+  for (const auto& p : parts_) p->loaded();
   return reading.bytes_read();
 }
 

@@ -12,8 +12,12 @@
 
 namespace tessera::nn::engine {
 
-/// The leaves that optimizers step, as LibTorch knows them, and what a checkpoint keeps of them.
-using known_leaves = std::map<const c10::TensorImpl*, kept_tensor>;
+struct bundle_shard;
+struct named_leaf;
+
+/// The leaves that optimizers step, as LibTorch knows them, and what a checkpoint keeps of them: tensors that lie end
+/// to end in them.
+using known_leaves = std::map<const c10::TensorImpl*, std::vector<kept_tensor>>;
 
 /// One thing that a checkpoint keeps, seen by the one who writes and reads: tensors that lie over workers, and small
 /// values. All workers call all of it, in one order.
@@ -46,6 +50,8 @@ class checkpoint_part {
   virtual void begin_loading(const filed_entry&) {}
   /// Takes them, and the values.
   virtual void end_loading(const filed_entry&) {}
+  /// Everything is loaded; workers may exchange what follows of it.
+  virtual void loaded() {}
   /// Another part was refused: it is what it was.
   virtual void undo_loading() {}
 
@@ -70,7 +76,7 @@ class kept_network final : public checkpoint_part {
   team_handle team() const override { return tessera::detail::team_of(*net_); }
   void add_leaves(known_leaves& leaves) const override {
     net_->each_parameter([&](const nn::parameter& p) {
-      leaves.emplace(p.stored().local().unsafeGetTensorImpl(), kept_tensor::of(p, key("")));
+      leaves[p.stored().local().unsafeGetTensorImpl()] = {kept_tensor::of(p, key(""))};
     });
   }
   std::vector<kept_tensor> tensors(const team_handle&) override {
@@ -101,6 +107,46 @@ class kept_module final : public checkpoint_part {
  private:
   team_handle team_;
   torch::nn::Module* module_;
+};
+
+/// The tensors of which an optimizer's leaf is made that workers divide.
+std::vector<kept_tensor> kept_members(const bundle_shard& of, const std::vector<named_leaf>& leaves,
+                                      const std::string& before);
+
+/// What was divided over workers by `bundle_shards`: the network, as a module that every worker has alike.
+template <class T>
+concept shows_shards = requires(T& of) {
+  of.shards();
+  of.leaves();
+  of.rest();
+  of.gather();
+};
+
+template <shows_shards T>
+class kept_shards final : public checkpoint_part {
+ public:
+  kept_shards(std::string name, T& of) : checkpoint_part(std::move(name)), of_(&of) {}
+
+  std::string kind() const override { return "network"; }
+  team_handle team() const override { return of_->team(); }
+  void add_leaves(known_leaves& leaves) const override {
+    for (const auto& one : of_->shards())
+      leaves[one.block.unsafeGetTensorImpl()] = kept_members(one, of_->leaves(), key(""));
+  }
+  std::vector<kept_tensor> tensors(const team_handle& team) override {
+    std::vector<kept_tensor> all;
+    for (const auto& one : of_->shards())
+      for (kept_tensor& member : kept_members(one, of_->leaves(), key(""))) all.push_back(std::move(member));
+    for (const auto& one : of_->rest()) {
+      all.push_back(kept_everywhere(team, key(one.name), one.leaf));
+      all.back().alike = false;  // as a module's buffers
+    }
+    return all;
+  }
+  void loaded() override { of_->gather(); }
+
+ private:
+  T* of_;
 };
 
 /// Tensors that something shows by `each_tensor(visit)`, and small state of which it gives a dict: `state()`,

@@ -43,7 +43,7 @@ TESSERA_INLINE void kept_optimizer::prepare(const known_leaves& leaves) {
       if (known == leaves.end())
         throw error(refusal{code::optimizer_of_other_leaves},
                     fmt::format("{}: {} of group {}", name(), tessera::detail::described_tensor(leaf), group));
-      leaves_.push_back({known->second, leaf, group});
+      for (const kept_tensor& one : known->second) leaves_.push_back({one, leaf, group});
     }
     ++group;
   }
@@ -54,7 +54,7 @@ TESSERA_INLINE void kept_optimizer::gather(const team_handle& team) {
   std::vector<std::uint64_t> mine;
   for (const stepped_leaf& leaf : leaves_) {
     const auto state = of_->state().find(leaf.leaf.unsafeGetTensorImpl());
-    std::uint64_t has = leaf.leaf.numel() > 0 ? 1 : 0, step = 0;
+    std::uint64_t has = leaf.of.local.numel() > 0 ? 1 : 0, step = 0;
     if (state != of_->state().end()) {
       has |= 2;
       const auto fields = rule_->state(*state->second);
@@ -98,7 +98,8 @@ TESSERA_INLINE std::vector<kept_tensor> kept_optimizer::tensors(const team_handl
       if ((leaf.has >> s & 1u) == 0) continue;
       all.push_back(leaf.of);
       all.back().key = key_of(leaf, s);
-      all.back().local = here ? slots[s].second->detach() : leaf.leaf.detach();  // that is empty here
+      // Without a state the leaf is empty here.
+      all.back().local = leaf.of.part_of(here ? slots[s].second->detach() : leaf.leaf.detach());
     }
   }
   return all;
@@ -140,6 +141,10 @@ TESSERA_INLINE std::vector<kept_tensor> kept_optimizer::wanted(const filed_entry
       all.back().key = key_of(leaf, s);
     }
   }
+  for (std::size_t i = 1; i < leaves_.size(); ++i)
+    if (const stepped_leaf &a = leaves_[i - 1], &b = leaves_[i];
+        a.leaf.is_same(b.leaf) && (a.known != b.known || a.has != b.has || a.step != b.step))
+      refuse("has " + a.of.key + " and " + b.of.key + " that were stepped apart");
   for (const auto& [name, own] : values()) {
     const auto found = from.values.find(name);
     if (found == from.values.end()) refuse("has no " + name);

@@ -3,6 +3,8 @@
 #include <tessera/nn/parameter/state_dict.hpp>
 
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,11 +21,19 @@ struct kept_tensor {
   std::vector<index_t> serial_sizes;
   bool optional = false;  ///< a file may lack it
   bool alike = true;      ///< copies are equal; else the first one's values count
+  /// Where its elements lie end to end in an optimizer's leaf: from which one on. It then lies in one dimension, in the
+  /// serial tensor's order.
+  std::optional<index_t> flat_from{};
+  std::shared_ptr<const std::vector<index_t>> bounds{};  ///< of what `lies` cuts at these
 
   /// The tensors that a layer keeps, under its key behind a prefix.
   static kept_tensor of(const state_tensor& t, const std::string& before);
   /// A tensor of its own shape.
   static kept_tensor of(std::string key, const tensor<dyn>& t);
+  /// A part of a leaf, of a serial tensor that has this leaf's bounds.
+  at::Tensor part_of(const at::Tensor& leaf) const {
+    return flat_from ? leaf.narrow(0, *flat_from, local.numel()) : leaf;
+  }
 };
 
 /// A box of a serial tensor that lies in one piece in a worker's own box of a part of it.

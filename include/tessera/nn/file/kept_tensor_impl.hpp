@@ -78,10 +78,46 @@ inline std::vector<joined_interval> joined(const std::vector<std::vector<held_in
   return all;
 }
 
+/// The boxes of a tensor whose elements from one on to another lie end to end.
+inline std::vector<serial_piece> boxes_between(const std::vector<index_t>& sizes, index_t from, index_t to) {
+  std::vector<serial_piece> all;
+  for (index_t next = from; next < to;) {
+    serial_piece one;
+    index_t row = 1;  // elements of a step along the dimension
+    std::size_t d = sizes.size();
+    while (d > 0) {  // the outermost dimension of which whole steps fit
+      const index_t wider = row * sizes[d - 1];
+      if (d == 1 || next % wider != 0 || to - next < wider) break;
+      row = wider;
+      --d;
+    }
+    index_t left = next;
+    for (const index_t n : sizes) one.extents.push_back(n);
+    one.begin.assign(sizes.size(), 0);
+    for (std::size_t i = sizes.size(); i-- > 0; left /= sizes[i]) one.begin[i] = left % sizes[i];
+    index_t elements = row;
+    if (d > 0) {
+      const index_t steps = std::min((to - next) / row, sizes[d - 1] - one.begin[d - 1]);
+      for (std::size_t i = 0; i + 1 < d; ++i) one.extents[i] = 1;
+      one.extents[d - 1] = steps;
+      elements *= steps;
+    }
+    one.own_begin = {next - from};
+    one.own_extents = {elements};
+    next += elements;
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
 TESSERA_INLINE std::vector<serial_piece> pieces_of(const kept_tensor& t, const layout& lies, int rank) {
   const tessera::engine::cutting cut{lies};
   coordinates here;
   if (!cut.locate(rank, here)) return {};
+  if (t.flat_from) {
+    const interval mine = cut.held_by(rank)[0][0];
+    return boxes_between(t.serial_sizes, mine.lo, mine.hi);
+  }
   std::vector<std::vector<held_interval>> dims;
   std::vector<index_t> sizes;
   for (const intervals& held : cut.held_by(rank)) {

@@ -11,6 +11,7 @@ class bundled_gradients final : public leaf_gradients {
 
  private:
   void open_window() override;
+  void let_go(std::size_t leaf) override { before_[leaf].reset(); }
   void give(const std::vector<std::size_t>& leaves, std::vector<at::Tensor> sums) override;
   void close_window(double) override {}
 

@@ -53,6 +53,8 @@ class leaf_gradients : public travelling_bundles {
 
   /// The first gradient of a window comes.
   virtual void open_window() = 0;
+  /// Somebody let go of the gradient of a leaf since the backward before.
+  virtual void let_go(std::size_t) {}
   /// A later backward of it begins.
   virtual void go_on() {}
   /// A backward that was not its last is over.

@@ -130,6 +130,7 @@ TESSERA_INLINE void leaf_gradients::take_up() {
     at::Tensor& gradient = gradient_of(i);
     leaf_state& mine = states_[i];
     if (gradient.is_same(mine.waiting)) gradient = mine.terms;
+    else let_go(i);
     mine.terms.reset();
     mine.came = gradient.defined();
   }
