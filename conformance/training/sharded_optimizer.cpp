@@ -239,7 +239,7 @@ class flat_training {
       : a_(a), net_(net), run_(run), x_(x), target_(target) {
     nn::bundle_shards::named_tensors leaves;
     for (const auto& [key, r] : net.parameters()) {
-      parameters_[key] = r.whole().to(a.type()).to(device_of(*a.team)).set_requires_grad(true);
+      parameters_[key] = r.whole().to(a.type()).clone().to(device_of(*a.team)).set_requires_grad(true);
       leaves.emplace_back(key, parameters_[key]);
     }
     nn::bundle_shards_options how{.stage = static_cast<int>(what), .averages = false};  // shares of one loss
