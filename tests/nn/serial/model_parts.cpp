@@ -14,8 +14,8 @@ TEST_CASE("files of parts are named by part and stage where there are several", 
   CHECK(both.path_of("runs/net.safetensors", 0, 3) == "runs/net_tp_0_pp_3.safetensors");
   CHECK(both.path_of("net", 0, 0) == "net_tp_0_pp_0");
   CHECK(one.path_of("runs/a.b.pth", 0, 0) == "runs/a.b.pth");
-  for (const auto& [part, stage] : {std::pair(2, 0), {-1, 0}, {0, 4}, {0, -1}})
-    CHECK(told([&] { both.suffix(part, stage); }) == "tessera.paths.value");
+  for (const auto& wrong : {std::pair(2, 0), {-1, 0}, {0, 4}, {0, -1}})
+    CHECK(told([&] { both.suffix(wrong.first, wrong.second); }) == "tessera.paths.value");
 }
 
 TEST_CASE("each layer lies on one stage", "[refusal]") {
