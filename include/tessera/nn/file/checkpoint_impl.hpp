@@ -16,26 +16,14 @@ namespace tessera::nn {
 
 namespace engine {
 
-/// Throws on every worker of the team unless all say the same text.
-inline void agree_on_text(team_state& team, const std::string& said) {
-  team.agree(text(said.data(), static_cast<int>(said.size())).hash, "comparing checkpoints",
-             [&] { return said.substr(0, said.find('\n')); });
-}
-
 /// What a checkpoint keeps, of all its parts, and the copy of each tensor that is written.
 struct kept_all {
   std::vector<kept_tensor> tensors;
   std::vector<layout> written;
 };
 
-inline known_leaves leaves_of(const std::vector<std::shared_ptr<checkpoint_part>>& parts) {
-  known_leaves leaves;
-  for (const auto& p : parts) p->add_leaves(leaves);
-  return leaves;
-}
-
 /// Asks every part what it keeps; workers that keep other things are told so.
-inline kept_all gathered(const team_handle& team, const std::vector<std::shared_ptr<checkpoint_part>>& parts) {
+inline kept_all gathered(const team_handle& team, const kept_parts& parts) {
   const auto outline = [&] {
     std::string said;
     for (const auto& p : parts) said += fmt::format("{} {} {}\n", p->name(), p->kind(), words_of(p->values()));

@@ -1,7 +1,10 @@
 #pragma once
 
 #include <tessera/nn/file/box_reader.hpp>
-#include <tessera/nn/file/checkpoint_impl.hpp>
+#include <tessera/nn/file/checkpoint.hpp>
+#include <tessera/nn/file/checkpoint_folder.hpp>
+#include <tessera/nn/file/throw_on_all.hpp>
+#include <tessera/nn/file/weights_stream.hpp>
 #include <tessera/tensor/verbs.hpp>
 
 #include <algorithm>
@@ -9,8 +12,6 @@
 namespace tessera::nn {
 
 namespace engine {
-
-using kept_parts = std::vector<std::shared_ptr<checkpoint_part>>;
 
 /// Refuses a checkpoint whose entries and tensors are not those of the parts; says all that differs of the first.
 inline void check_entries(const checkpoint_index& index, const kept_parts& parts, const team_handle& team,

@@ -66,6 +66,21 @@ class checkpoint_part {
   std::string name_;
 };
 
+/// All that a checkpoint keeps, in order.
+using kept_parts = std::vector<std::shared_ptr<checkpoint_part>>;
+
+inline known_leaves leaves_of(const kept_parts& parts) {
+  known_leaves leaves;
+  for (const auto& p : parts) p->add_leaves(leaves);
+  return leaves;
+}
+
+/// Throws on every worker of the team unless all say the same text.
+inline void agree_on_text(team_state& team, const std::string& said) {
+  team.agree(text(said.data(), static_cast<int>(said.size())).hash, "comparing checkpoints",
+             [&] { return said.substr(0, said.find('\n')); });
+}
+
 /// A network, or what shows its parameters as one does.
 template <class Network>
 class kept_network final : public checkpoint_part {
