@@ -1,3 +1,4 @@
+#include "tests/support/copied.hpp"
 #include "tests/support/tensors.hpp"
 
 #include <tessera/nn/file/box_reader.hpp>
@@ -26,19 +27,6 @@ mesh_value grid_of(int p) {
   m.axes.push({text("rows"), a});
   m.axes.push({text("columns"), p / a});
   return row_major(m);
-}
-
-/// A tensor of which every worker of a mesh has a copy.
-layout copied(const mesh_value& m, const std::vector<index_t>& extents) {
-  layout x;
-  x.mesh = m;
-  for (int a = 0; a < m.axes.count; ++a) x.placements.push({placement::invariant});
-  for (const index_t n : extents) {
-    dimension uncut;
-    uncut.extent = n;
-    x.dims.push(uncut);
-  }
-  return x;
 }
 
 /// A double of a state: its extents, and which of them each axis cuts; -1 for copies.

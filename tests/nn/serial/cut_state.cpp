@@ -1,3 +1,4 @@
+#include "tests/support/copied.hpp"
 #include "tests/support/tensors.hpp"
 
 #include <tessera/nn/serial/cut_state.hpp>
@@ -21,19 +22,6 @@ const nn::cut_table table{{"blocks.*.qkv", {.dimension = 0, .joined = 3}},
                           {"blocks.*.proj", {.dimension = 1}},
                           {"conv", {.dimension = 1}},
                           {"", {}}};
-
-/// A tensor of which every worker of a mesh has a copy.
-layout copied(const mesh_value& m, const std::vector<index_t>& extents) {
-  layout x;
-  x.mesh = m;
-  for (int a = 0; a < m.axes.count; ++a) x.placements.push({placement::invariant});
-  for (const index_t n : extents) {
-    dimension uncut;
-    uncut.extent = n;
-    x.dims.push(uncut);
-  }
-  return x;
-}
 
 /// A part of a tensor, element by element: that of a layout over a mesh of one axis.
 at::Tensor part_by_layout(const at::Tensor& t, int dimension, int parts, int part) {

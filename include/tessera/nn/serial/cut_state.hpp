@@ -15,20 +15,18 @@ namespace tessera::nn {
 /// Dimension 0 cuts weight and bias of a linear layer, dimension 1 its weight alone.
 struct cut_along {
   int dimension = 0;
-  index_t joined =
-      1;  ///< tensors that lie one behind the other along it, each of which is cut: 3 of queries, keys, values
+  index_t joined = 1;  ///< tensors that lie end to end along it, each of which is cut: 3 of queries, keys, values
 };
 
 /// The layers of a serial model that are cut, and where; those of no row are whole. A layer's path is that of its
 /// tensors' keys: `blocks.0.fc1` has `blocks.0.fc1.weight`.
 using cut_table = path_table<cut_along>;
 
-/// The part of a whole state that worker `part` of `parts` has. Parts of n elements are balanced: the first n mod parts
-/// have one more.
+/// The part of a whole state that worker `part` of `parts` has: of n elements those from cut(n, parts, part) on.
 state_dict cut_state(const state_dict& whole, const cut_table& table, int parts, int part);
 
-/// The whole state of all parts, in their order: `joined_state({cut_state(s, t, p, 0), …, cut_state(s, t, p, p − 1)},
-/// t) = s`. Refuses parts that are none of one state.
+/// The whole state of all its parts, in their order, which undoes `cut_state` of the same table. Refuses parts that are
+/// none of one state.
 state_dict joined_state(const std::vector<state_dict>& parts, const cut_table& table);
 
 namespace engine {

@@ -3,6 +3,7 @@
 #include <tessera/comm/base/error.hpp>
 #include <tessera/nn/refusals.hpp>
 #include <tessera/nn/serial/cut_state.hpp>
+#include <tessera/plan/cut.hpp>
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -54,9 +55,9 @@ TESSERA_INLINE void check_cuts(const cut_table& table, const std::map<std::strin
 TESSERA_INLINE std::vector<tessera::engine::interval> cut_intervals(index_t extent, const cut_along& cut, int parts,
                                                                     int part) {
   const index_t each = extent / cut.joined;
-  const auto begin = [&](index_t k) { return each / parts * k + std::min(each % parts, k); };
+  const index_t lo = tessera::cut(each, parts, part), hi = tessera::cut(each, parts, part + 1);
   std::vector<tessera::engine::interval> all;
-  for (index_t j = 0; j < cut.joined; ++j) all.push_back({j * each + begin(part), j * each + begin(part + 1)});
+  for (index_t j = 0; j < cut.joined; ++j) all.push_back({j * each + lo, j * each + hi});
   return all;
 }
 
