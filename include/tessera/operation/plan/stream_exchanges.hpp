@@ -2,6 +2,8 @@
 
 #include <tessera/operation/plan/function.hpp>
 
+#include <concepts>
+
 namespace tessera::engine {
 
 /// What a streamed operation moves: all parts of what it brings, or its terms to the owners of the result.
