@@ -26,7 +26,7 @@ inline std::vector<named_leaf> trained_leaves(const torch::nn::Module& module) {
   return all;
 }
 
-/// How many they are, without a list: names alone cost a third of what a step does.
+/// How many they are, without a list of their names.
 std::size_t count_trained(const torch::nn::Module& module);
 
 /// Parameters and buffers of a module, in its order.
