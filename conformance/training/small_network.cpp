@@ -109,16 +109,41 @@ nn::dynamic_flow small_network::write(const nn::dynamic_flow& x, std::size_t beg
   return y;
 }
 
-at::Tensor small_network::serial(const at::Tensor& x, const std::map<std::string, at::Tensor>& parameters) const {
+at::Tensor small_network::serial(const at::Tensor& x, const std::map<std::string, at::Tensor>& parameters,
+                                 std::size_t begin, std::size_t end) const {
   at::Tensor y = x;
-  for (const one_layer& l : layers_)
+  for (std::size_t i = begin; i < end; ++i) {
+    const one_layer& l = layers_.at(i);
     if (l.outputs > 0)
       y = at::linear(y, parameters.at(l.path + ".weight"), l.bias ? parameters.at(l.path + ".bias") : at::Tensor());
     else if (l.function == "tanh") y = at::tanh(y);
     else if (l.function == "relu") y = at::relu(y);
     else if (l.function == "gelu") y = at::gelu(y);
     else throw unbuilt(fmt::format("the function '{}'", l.function));
+  }
   return y;
+}
+
+std::size_t small_network::layer_of(const std::string& key) const {
+  const std::string path = key.substr(0, key.find('.'));
+  const auto found = std::find_if(layers_.begin(), layers_.end(), [&](const one_layer& l) { return l.path == path; });
+  if (found == layers_.end()) throw unbuilt(fmt::format("'{}' of no layer", key));
+  return static_cast<std::size_t>(found - layers_.begin());
+}
+
+index_t small_network::features(std::size_t layer) const {
+  while (layers_.at(layer).outputs == 0 && layer > 0) --layer;
+  if (layers_[layer].outputs == 0) throw unbuilt("a network that begins with a function");
+  return layers_[layer].outputs;
+}
+
+bool small_network::is_whole(std::size_t layer, const lying_parameters& lying) const {
+  while (layers_.at(layer).outputs == 0 && layer > 0) --layer;
+  for (const char* name : {".weight", ".bias"})
+    if (const auto of = lying.find(layers_[layer].path + name); of != lying.end())
+      for (const engine::axis_placement& p : of->second.placements)
+        if (p.kind != placement::invariant) return false;
+  return true;
 }
 
 void small_network::start(nn::dynamic_network& net, at::ScalarType type) const {
@@ -170,7 +195,7 @@ tensor<dyn> batch_loss::operator()(const tensor<dyn>& y, const tensor<dyn>& targ
 
 at::Tensor batch_loss::serial(const at::Tensor& y, const at::Tensor& target) const {
   if (name_ == "cross_entropy") return at::cross_entropy_loss(y, target);
-  if (name_ == "mean_square") return at::mse_loss(y, target);
+  if (name_ == "mean_square") return (y - target).square().mean();
   if (name_ == "sum_product") return (y * target).sum();
   throw unbuilt(fmt::format("the loss '{}'", name_));
 }

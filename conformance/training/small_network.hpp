@@ -25,8 +25,18 @@ class small_network {
   /// The layers [begin, end) behind a flow. A linear layer is cut as its weight lies.
   nn::dynamic_flow write(const nn::dynamic_flow& x, std::size_t begin, std::size_t end,
                          const lying_parameters& lying) const;
-  /// What LibTorch makes of one worker's rows.
-  at::Tensor serial(const at::Tensor& x, const std::map<std::string, at::Tensor>& parameters) const;
+  /// What LibTorch makes of one worker's rows, by all layers or by those of [begin, end).
+  at::Tensor serial(const at::Tensor& x, const std::map<std::string, at::Tensor>& parameters) const {
+    return serial(x, parameters, 0, layers());
+  }
+  at::Tensor serial(const at::Tensor& x, const std::map<std::string, at::Tensor>& parameters, std::size_t begin,
+                    std::size_t end) const;
+  /// The number of a parameter's layer.
+  std::size_t layer_of(const std::string& key) const;
+  /// The features that a layer gives.
+  index_t features(std::size_t layer) const;
+  /// Whether every worker has a layer whole; of a function, the layer before it.
+  bool is_whole(std::size_t layer, const lying_parameters& lying) const;
   /// Gives a network of these layers the case's values.
   void start(nn::dynamic_network& net, at::ScalarType type) const;
 

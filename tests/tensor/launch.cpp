@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <numeric>
 #include <thread>
 
 namespace tessera::testing {
@@ -221,6 +222,59 @@ TEST_CASE("the mesh of a launch may be a value", "[runtime]") {
   // [end]
   CHECK(status == 0);
   CHECK(right == 6);
+}
+
+TEST_CASE("a launch over an axis's name has as many threads as the command line says, else the program", "[runtime]") {
+  const auto workers = [](std::vector<std::string> words, int threads) {
+    words.insert(words.begin(), "program");
+    std::vector<char*> argv;
+    for (std::string& w : words) argv.push_back(w.data());
+    argv.push_back(nullptr);
+    launch_options options = threads_only();
+    options.threads = threads;
+    std::atomic<int> ran = 0, right = 0;
+    const int status =
+        launch(static_cast<int>(words.size()), argv.data(), options, "data", [&](const team_handle& team) {
+          ++ran;
+          const std::vector<std::uint64_t> ones = team->collect(1);
+          const auto all = std::accumulate(ones.begin(), ones.end(), std::uint64_t{0});
+          right += team->mesh().find(text("data")) == 0 && static_cast<int>(all) == team->size();
+        });
+    return status == 0 ? (right == ran ? ran.load() : -1) : -status;
+  };
+  CHECK(workers({}, 1) == 1);
+  CHECK(workers({}, 3) == 3);
+  CHECK(workers({"--threads", "2"}, 3) == 2);
+  CHECK(workers({"file", "--threads=5"}, 3) == 5);
+  CHECK(workers({"--threads-of-others", "5"}, 3) == 3);
+  CHECK(workers({"--", "--threads", "2"}, 3) == 3);
+  CHECK(launch_options{}.threads == 1);
+}
+
+TEST_CASE("a launch of no thread is refused, with what was given", "[refusal]") {
+  for (const auto& [word, threads] :
+       {std::pair("--threads=0", 2), std::pair("--threads=two", 2), std::pair("--threads=2x", 2),
+        std::pair("--threads=99999999999", 2), std::pair("--threads", 2), std::pair("", 0)}) {
+    std::FILE* const told = std::tmpfile();
+    const int before = dup(STDERR_FILENO);
+    dup2(fileno(told), STDERR_FILENO);
+    std::string program = "program", option = word;
+    char* argv[]{program.data(), option.data(), nullptr};
+    launch_options options = threads_only();
+    options.threads = threads;
+    bool ran = false;
+    const int status = launch(option.empty() ? 1 : 2, argv, options, "data", [&](const team_handle&) { ran = true; });
+    dup2(before, STDERR_FILENO);
+    close(before);
+    std::rewind(told);
+    std::string text(2'000, ' ');
+    text.resize(std::fread(text.data(), 1, text.size(), told));
+    std::fclose(told);
+    INFO(word);
+    CHECK(status != 0);
+    CHECK_FALSE(ran);
+    CHECK(text.find("[tessera.launch.workers]") != std::string::npos);
+  }
 }
 
 TEST_CASE("a worker in backward never exchanges with one in a forward of the same type", "[refusal]") {

@@ -44,6 +44,9 @@ inline constexpr reason limit_not_positive{"tessera.launch.limit", "seconds",
 inline constexpr reason threads_missing{
     "tessera.launch.threads", "workers, threads",
     "the system gives no thread to every worker; start fewer workers, or raise the system's limits"};
+inline constexpr reason workers_not_counted{
+    "tessera.launch.workers", "",
+    "a launch of threads has one worker or more; give --threads N, or launch_options::threads, a number from 1 on"};
 inline constexpr reason other_thread{
     "tessera.launch.thread", "worker",
     "a team belongs to the thread of its worker; call from the thread that runs the program"};

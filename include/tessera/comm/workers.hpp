@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <limits>
+#include <optional>
 
 namespace tessera {
 
@@ -30,6 +31,7 @@ using transport_layer = std::function<worker_program(worker_program)>;
 /// `caches_memory` is off.
 struct launch_options {
   transport_choice transport = transport_choice::automatic;
+  int threads = 1;  ///< the workers of a launch by an axis's name, where no launcher started processes
   std::chrono::seconds time_limit{600};  ///< how long a worker waits for another one before it gives up
   /// how often workers compare what they do and hold: never, sampled (by each line's 1st, 2nd, 4th, 8th … call) or
   /// always
@@ -66,12 +68,23 @@ bool shares_memory(const launch_options& options);
 int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
                 const engine::worker_program& program);
 
+namespace engine {
+
+/// A mesh for the processes that a launcher started; none where it started none, and workers are threads.
+using mesh_choice = std::function<mesh_value(std::optional<int> processes)>;
+
+/// The same on a mesh that is chosen when the number of processes is known.
+int start_workers(int argc, char** argv, const launch_options& options, const mesh_choice& mesh,
+                  const worker_program& program);
+
+}  // namespace engine
+
 /// The same for a mesh that is a type: `program(team)`.
 template <Mesh M, class Program>
 int run_workers(int argc, char** argv, const launch_options& options, Program&& program) {
   return run_workers(argc, argv, options, M::value, [&](const std::shared_ptr<engine::transport>& carrier) {
-    team<M> workers(carrier);
-    program(workers);
+    team<M> typed(carrier);
+    program(typed);
   });
 }
 

@@ -218,6 +218,11 @@ TESSERA_INLINE bool shares_memory(const launch_options& options) {
 
 TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
                                const engine::worker_program& program) {
+  return engine::start_workers(argc, argv, options, [&](std::optional<int>) { return mesh; }, program);
+}
+
+TESSERA_INLINE int engine::start_workers(int argc, char** argv, const launch_options& options, const mesh_choice& mesh,
+                                         const worker_program& program) {
   engine::launch_environment started;
   transport_choice by = transport_choice::in_process;
   const auto refused = [&](const error& why) {
@@ -248,11 +253,22 @@ TESSERA_INLINE int run_workers(int argc, char** argv, const launch_options& opti
 #endif
   if (options.time_limit.count() <= 0)
     return refused(error(refusal{code::limit_not_positive, options.time_limit.count()}));
-  if (by == transport_choice::tcp) return detail::run_tcp(options, started, mesh, program);
+  mesh_value chosen;
+  try {
+    std::optional<int> processes;
+    if (started.by != launcher::none) processes = started.world;
 #ifdef TESSERA_HAS_MPI
-  if (by == transport_choice::mpi) return detail::run_mpi(options, mesh, program);
+    if (by == transport_choice::mpi) processes = detail::running_launch()->size();
 #endif
-  return detail::run_threads(options, mesh, program);
+    chosen = mesh(processes);
+  } catch (const error& e) {
+    return refused(e);
+  }
+  if (by == transport_choice::tcp) return detail::run_tcp(options, started, chosen, program);
+#ifdef TESSERA_HAS_MPI
+  if (by == transport_choice::mpi) return detail::run_mpi(options, chosen, program);
+#endif
+  return detail::run_threads(options, chosen, program);
 }
 
 }  // namespace tessera

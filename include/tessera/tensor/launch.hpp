@@ -12,12 +12,18 @@ namespace tessera {
 int launch(int argc, char** argv, const launch_options& options, const mesh_value& mesh,
            const std::function<void(const team_handle&)>& program);
 
+/// The same over one axis of this name, with as many workers as there are: the processes that a launcher started. Where
+/// none did, so many threads as `--threads N` of the command line says, else `options.threads`.
+int launch(int argc, char** argv, const launch_options& options, const char* axis,
+           const std::function<void(const team_handle&)>& program);
+int launch(int argc, char** argv, const char* axis, const std::function<void(const team_handle&)>& program);
+
 /// The same for a mesh that is a type.
 template <Mesh M, class Program>
 int launch(int argc, char** argv, const launch_options& options, Program&& program) {
   return launch(argc, argv, options, M::value, [&](const team_handle& state) {
-    team<M> workers(state);
-    program(workers);
+    team<M> typed(state);
+    program(typed);
   });
 }
 template <Mesh M, class Program>

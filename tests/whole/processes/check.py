@@ -23,6 +23,8 @@ cases = [  # how, processes, which of them, what must be said
     ("trains on devices through hosts", 4, None, []),
     ("trains on devices over NCCL", 2, None, []),
     ("trains on devices over NCCL", 4, None, []),
+    ("counts", 1, None, []),
+    ("counts", 3, None, []),
     ("trains", 3, None, ["[tessera.launch.world]"]),
     ("is killed", 2, None, [lost, "worker 0: comparing numbers; worker 1: its process ended"]),
     ("is killed", 4, None, [lost, "; worker 1: its process ended"]),

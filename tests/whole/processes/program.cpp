@@ -49,6 +49,18 @@ int sum_for_ever(int argc, char** argv, const ts::launch_options& options, const
   });
 }
 
+/// Takes as many workers as the launcher started, whatever the program says of threads.
+int count(int argc, char** argv, int started) {
+  return ts::launch(argc, argv, {.threads = 7}, "worker", [&](const ts::team_handle& team) {
+    const std::vector<std::uint64_t> all = team->collect(static_cast<std::uint64_t>(team->rank()));
+    for (int i = 0; i < started; ++i)
+      if (team->size() != started || all[static_cast<std::size_t>(i)] != static_cast<std::uint64_t>(i))
+        throw std::runtime_error(fmt::format("{} workers, not {}", team->size(), started));
+    const auto carrier = team->shared_carrier();
+    if (team->rank() == 0) fmt::print("{} over {}\n", carrier->traits().name, carrier->host().traits().name);
+  });
+}
+
 /// Serves the store as torchrun's agent does, until nobody writes to it any more.
 int serve(const ts::engine::launch_environment& started) {
   c10d::TCPStoreOptions options;
@@ -81,6 +93,7 @@ int main(int argc, char** argv) {
   const ts::testing::device_machine machine;
   const ts::engine::launch_environment started = ts::read_environment();
   if (argv[1] == std::string_view("serves")) return serve(started);
+  if (argv[1] == std::string_view("counts")) return count(argc, argv, started.world);
   switch (started.world) {
     case 2: return run<1, 2>(argc, argv);
     case 4: return run<2, 2>(argc, argv);

@@ -164,6 +164,14 @@ class kept_shards final : public checkpoint_part {
   T* of_;
 };
 
+/// What trains a module of which workers have copies, and may divide the optimizer's state over them.
+template <class T>
+concept shows_copies = requires(T& of) {
+  of.module();
+  of.team();
+  { *of.shards() } -> shows_shards;
+};
+
 /// Tensors that something shows by `each_tensor(visit)`, and small state of which it gives a dict: `state()`,
 /// `load_state(dict)`.
 template <class T>

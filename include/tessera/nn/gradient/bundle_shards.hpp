@@ -67,6 +67,7 @@ class bundle_shards {
   std::vector<index_t> bundle_bytes() const { return gradients_->bundle_bytes(); }
 
   const team_handle& team() const { return team_; }
+  const std::shared_ptr<engine::sharded_gradients>& gradients() const { return gradients_; }
   const std::vector<engine::named_leaf>& leaves() const { return gradients_->leaves(); }
   const std::vector<engine::bundle_shard>& shards() const { return gradients_->shards(); }
   /// What every worker has of a module beside them: buffers, and parameters that are not trained.

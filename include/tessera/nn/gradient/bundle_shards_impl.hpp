@@ -37,13 +37,7 @@ TESSERA_INLINE void bundle_shards::divide(std::vector<engine::named_leaf> leaves
   how.gradients.each = options.stage == 2;
   how.gradients.limits = {.capacity = options.bundle_bytes, .alignment = 1};  // what is exchanged has no gaps
   how.masters = options.masters;
-  for (int a = 0; a < team_->mesh().axes.count; ++a)
-    if (options.over.empty()) how.axes |= 1u << a;
-  for (const std::string& name : options.over) {
-    const int a = team_->mesh().find(text(name.c_str()));
-    if (a < 0) throw error(refusal{code::axis_not_in_mesh, text(name.c_str()), team_->mesh().axes.count});
-    how.axes |= 1u << a;
-  }
+  how.axes = engine::axes_named(team_->mesh(), options.over);
   if (options.group)
     for (const engine::named_leaf& one : leaves) how.groups.push_back(options.group(one.name, one.leaf));
   gradients_ = std::make_shared<engine::sharded_gradients>(team_, std::move(leaves), how, at);

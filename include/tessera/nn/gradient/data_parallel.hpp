@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/gradient/backward_window.hpp>
+#include <tessera/nn/gradient/bundle_shards.hpp>
 #include <tessera/nn/gradient/bundled_gradients.hpp>
 #include <tessera/nn/gradient/module_values.hpp>
 
@@ -19,6 +20,12 @@ struct data_parallel_options {
   buffer_rule buffers = buffer_rule::own;
   bool averages = true;                      ///< gradients are means over workers, else sums
   index_t bundle_bytes = index_t{25} << 20;  ///< of gradients that travel together
+  /// of ZeRO; 0: each worker steps all, 1: an equal share, 2: it keeps no more of gradients between backwards either
+  int stage = 0;
+  /// the axes whose workers have copies of the module; none says all, and along others modules differ
+  std::vector<std::string> over{};
+  /// by what parameters an optimizer's group tells itself from others, as a number from 0 on
+  std::function<int(const std::string& name, const at::Tensor& parameter)> group{};
 };
 
 /// Data parallel training of a LibTorch module, as LibTorch's DistributedDataParallel. Every worker has the whole
@@ -29,6 +36,13 @@ struct data_parallel_options {
 /// The module, its loss and any optimizer stay as they are. Parameters that a graph did not use, on some workers or on
 /// all, count zero. All workers make it, call backward and step in one order; the module outlives it. (S. Li et al.,
 /// PyTorch Distributed: Experiences on Accelerating Data Parallel Training, VLDB 2020.)
+///
+/// ZeRO of stage 1, as LibTorch's ZeroRedundancyOptimizer in Python, is an option. Each worker has the optimizer's
+/// state of its share of `parameters()` alone, and `gather` brings the stepped ones to all, with the same bits:
+///
+///   ts::nn::data_parallel parallel(team, *module, {.stage = 1});
+///   torch::optim::AdamW optimizer(parallel.parameters());
+///   loss.backward(); optimizer.step(); parallel.gather();
 class data_parallel {
  public:
   explicit data_parallel(const team_handle& team, torch::nn::Module& module, const data_parallel_options& options = {},
@@ -48,8 +62,25 @@ class data_parallel {
     return backward_window(gradients_, last, weight);
   }
 
+  /// What an optimizer steps on this worker, of one group or of all: the module's own parameters, or this worker's
+  /// share of them.
+  std::vector<at::Tensor> parameters(std::optional<int> group = std::nullopt) const;
+
+  /// Brings what was stepped to all workers, where each steps a share. Behind each step, before the next forward.
+  void gather(call_site at = call_site::here());
+
+  /// Scales the gradients by most / (norm + 1e-6) where that is below 1, and gives the norm from before, of the whole
+  /// module: as torch::nn::utils::clip_grad_norm_. Where each worker steps a share, one exchange of a number.
+  double clip_grad_norm(double most, double order = 2, call_site at = call_site::here());
+
   /// How many exchanges a step has, and the bytes of gradients in each.
   std::vector<index_t> bundle_bytes() const;
+
+  /// The workers that have copies of the module.
+  const team_handle& team() const { return team_; }
+  torch::nn::Module& module() const { return module_; }
+  /// What divides the optimizer's state; null where each worker has all of it.
+  bundle_shards* shards() const { return shards_.get(); }
 
  private:
   void follow_buffers() const;
@@ -58,7 +89,8 @@ class data_parallel {
   torch::nn::Module& module_;
   data_parallel_options options_;
   call_site at_;
-  std::shared_ptr<engine::bundled_gradients> gradients_;
+  std::unique_ptr<bundle_shards> shards_;
+  std::shared_ptr<engine::leaf_gradients> gradients_;
 };
 
 }  // namespace tessera::nn

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <tessera/nn/gradient/data_parallel.hpp>
+#include <tessera/nn/parameter/grad_norm_impl.hpp>
 #include <tessera/nn/refusals.hpp>
+#include <tessera/operation/plan/bundles.hpp>
 
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 
 namespace tessera::nn {
 
@@ -38,25 +41,75 @@ void change_by_elements(const std::vector<at::Tensor>& tensors, const Change& ch
   for (const auto& [element, parts] : all) share_out(change(joined(parts)), parts);
 }
 
+/// The team of this worker's copies: those along some axes, of the same coordinates along all others.
+inline team_handle line_of(const team_handle& team, const std::vector<std::string>& axes) {
+  if (axes.empty()) return team;
+  return team->over(tessera::engine::summing_workers(team->mesh(), axes_named(team->mesh(), axes), team->at()));
+}
+
 }  // namespace engine
 
 TESSERA_INLINE data_parallel::data_parallel(const team_handle& team, torch::nn::Module& module,
                                             const data_parallel_options& options, call_site at)
-    : team_(team), module_(module), options_(options), at_(at) {
-  const engine::scoped_context now(*team, {.why = purpose::state, .name = "making a module data parallel", .at = at});
-  engine::begin_alike(team, engine::state_tensors(module), options.begins);
-  engine::gradient_rule how;
-  how.averages = options.averages;
-  how.limits = {.capacity = options.bundle_bytes, .alignment = 1};  // what is exchanged has no gaps
-  how.behind = [this] {
-    const std::size_t then = gradients_->leaves().size(), there = engine::trained_leaves(module_).size();
+    : team_(engine::line_of(team, options.over)), module_(module), options_(options), at_(at) {
+  const engine::scoped_context now(*team_, {.why = purpose::state, .name = "making a module data parallel", .at = at});
+  if (options.stage == 0) {
+    engine::begin_alike(team_, engine::state_tensors(module), options.begins);
+    engine::gradient_rule how;
+    how.averages = options.averages;
+    how.limits = {.capacity = options.bundle_bytes, .alignment = 1};  // what is exchanged has no gaps
+    gradients_ = std::make_shared<engine::bundled_gradients>(team_, engine::trained_leaves(module), how, at);
+    gradients_->listen(code::gradients_bundled_twice);
+  } else {  // without masters: what is stepped is what it would be on one worker
+    shards_ = std::make_unique<bundle_shards>(team_, module,
+                                              bundle_shards_options{.stage = options.stage,
+                                                                    .begins = options.begins,
+                                                                    .averages = options.averages,
+                                                                    .masters = false,
+                                                                    .bundle_bytes = options.bundle_bytes,
+                                                                    .group = options.group},
+                                              at);
+    gradients_ = shards_->gradients();
+  }
+  gradients_->behind([this] {
+    const std::size_t then = gradients_->leaves().size(), there = engine::count_trained(module_);
     if (there != then) throw error(refusal{code::parameters_changed, then, there}, team_->label());
     if (options_.buffers != buffer_rule::own) follow_buffers();
-  };
-  gradients_ = std::make_shared<engine::bundled_gradients>(team, engine::trained_leaves(module), how, at);
-  gradients_->listen(code::gradients_bundled_twice);
+  });
 }
 TESSERA_INLINE data_parallel::~data_parallel() = default;
+
+TESSERA_INLINE std::vector<at::Tensor> data_parallel::parameters(std::optional<int> group) const {
+  if (shards_) return shards_->parameters(group);
+  std::vector<at::Tensor> all;
+  for (const engine::named_leaf& one : gradients_->leaves())
+    if (!group || *group == (options_.group ? options_.group(one.name, one.leaf) : 0)) all.push_back(one.leaf);
+  return all;
+}
+
+TESSERA_INLINE void data_parallel::gather(call_site at) {
+  if (shards_) shards_->gather(at);
+}
+
+TESSERA_INLINE double data_parallel::clip_grad_norm(double most, double order, call_site at) {
+  if (!(order > 0)) throw error(refusal{code::norm_of_no_order}, fmt::format("the order {}", order));
+  const engine::scoped_context now(*team_, {.name = "clipping gradients", .at = at});
+  const at::NoGradGuard no_graph;
+  std::vector<at::Tensor> gradients;
+  std::vector<double> norms;
+  for (const at::Tensor& one : parameters())
+    if (one.grad().defined()) gradients.push_back(one.grad());
+  for (const at::Tensor& one : gradients) norms.push_back(tessera::detail::norm_of_box(one, order));
+  if (shards_) {
+    const auto mine = std::bit_cast<std::uint64_t>(tessera::detail::norm_of(norms, order));
+    norms.clear();
+    for (const std::uint64_t one : team_->collect(mine, "summing a norm")) norms.push_back(std::bit_cast<double>(one));
+  }
+  const double norm = tessera::detail::norm_of(norms, order), by = tessera::detail::clipped_by(norm, most);
+  if (by != 1)
+    for (at::Tensor& one : gradients) one.mul_(by);
+  return norm;
+}
 
 TESSERA_INLINE void data_parallel::follow_buffers() const {
   const at::NoGradGuard no_graph;

@@ -20,7 +20,6 @@ struct gradient_rule {
   bool averages = true;  ///< divided by the sum of the weights, or not
   bool each = false;     ///< every backward of a window brings its sums, not the last alone
   tessera::engine::bundle_limits limits;
-  std::function<void()> behind{};  ///< called at the end of each window's last backward, on all workers
 };
 
 /// The gradients of a list of leaves, which workers with copies of them sum inside `backward()`, bundle by bundle.
@@ -33,6 +32,8 @@ class leaf_gradients : public travelling_bundles {
 
   /// Hears of gradients from now on; `twice` is why not, where somebody does already.
   void listen(const reason& twice);
+  /// Calls this at the end of each window's last backward, on all workers.
+  void behind(std::function<void()> f) { behind_ = std::move(f); }
 
   /// Says whether the backwards that come are the last of their window, and the weight by which each counts. It is 1 on
   /// all workers unless given.
@@ -95,6 +96,7 @@ class leaf_gradients : public travelling_bundles {
 
   std::vector<named_leaf> leaves_;
   gradient_rule how_;
+  std::function<void()> behind_;
   std::vector<leaf_state> states_;  ///< of each leaf
   std::vector<unsigned> hooks_;
 

@@ -158,7 +158,7 @@ TESSERA_INLINE void leaf_gradients::end_pass() {
   }
   open_ = false;
   close_window(by);
-  if (how_.behind) how_.behind();
+  if (behind_) behind_();
 }
 
 /// By what sums are multiplied: one over all weights, which workers tell each other where some were said.

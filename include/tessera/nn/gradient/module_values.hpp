@@ -5,6 +5,7 @@
 
 #include <torch/nn/module.h>
 
+#include <string>
 #include <vector>
 
 namespace tessera::nn {
@@ -25,6 +26,9 @@ inline std::vector<named_leaf> trained_leaves(const torch::nn::Module& module) {
   return all;
 }
 
+/// How many they are, without a list of their names.
+std::size_t count_trained(const torch::nn::Module& module);
+
 /// Parameters and buffers of a module, in its order.
 inline std::vector<named_leaf> state_tensors(const torch::nn::Module& module) {
   std::vector<named_leaf> all;
@@ -34,6 +38,9 @@ inline std::vector<named_leaf> state_tensors(const torch::nn::Module& module) {
     if (one.value().defined()) all.push_back({one.key(), one.value()});
   return all;
 }
+
+/// The axes of a mesh that have these names, a bit for each; all of them where none is named.
+unsigned axes_named(const mesh_value& mesh, const std::vector<std::string>& names);
 
 /// What all workers get of what lies on the first.
 at::Tensor from_first(const team_handle& team, const at::Tensor& mine);

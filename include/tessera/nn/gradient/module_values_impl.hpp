@@ -10,6 +10,30 @@
 
 namespace tessera::nn::engine {
 
+TESSERA_INLINE unsigned axes_named(const mesh_value& mesh, const std::vector<std::string>& names) {
+  unsigned axes = names.empty() ? (1u << mesh.axes.count) - 1 : 0;
+  for (const std::string& name : names) {
+    const int a = mesh.find(text(name.c_str()));
+    if (a < 0) throw error(refusal{code::axis_not_in_mesh, text(name.c_str()), mesh.axes.count});
+    axes |= 1u << a;
+  }
+  return axes;
+}
+
+/// A module's own parameters, which it shows to modules alone.
+class own_parameters : public torch::nn::Module {
+ public:
+  static const auto& of(const torch::nn::Module& module) { return module.*(&own_parameters::parameters_); }
+};
+
+TESSERA_INLINE std::size_t count_trained(const torch::nn::Module& module) {
+  std::size_t count = 0;
+  module.apply([&](const torch::nn::Module& one) {
+    for (const auto& p : own_parameters::of(one)) count += p.value().defined() && p.value().requires_grad() ? 1 : 0;
+  });
+  return count;
+}
+
 TESSERA_INLINE at::Tensor from_first(const team_handle& team, const at::Tensor& mine) {
   const layout there = flat_layout(team->mesh(), mine.numel(), placement::on);
   const layout everywhere = flat_layout(team->mesh(), mine.numel(), placement::invariant);
