@@ -29,6 +29,9 @@ std::optional<linear_part> projection_of(world& w, const attention_given& g, con
   return linear_part{linear_link(lie), weight->second, b, false, named};
 }
 
+/// Whether numbers say true and false alone.
+bool is_boolean(const at::Tensor& x) { return x.eq(0).logical_or(x.eq(1)).all().item<bool>(); }
+
 /// softmax(k qᵀ/√d) v for each head and row of the keys: here keys ask, and queries are asked. A row that excludes all
 /// gives 0.
 tensor<dyn> attended(const attention_given& g, const tensor<dyn>& k, const tensor<dyn>& q, const tensor<dyn>& v,
@@ -52,7 +55,7 @@ task memory_of(reading& c) {
   g.heads = c.given().integer("heads");
   c.word("form", {"ring"});
   const auto most = c.expected("bytes_at_most").get<std::vector<std::int64_t>>();
-  return c.in_each_world([=](world& w) -> body {
+  return c.in_each_world([=, &c](world& w) -> body {
     layout lies = whole(w.mesh(), {1, rows, features});
     for (int a = 0; a < w.mesh().axes.count; ++a) lies.cut_by(1, a);
     const std::int64_t may = most.at(c.number_of(w).value());
@@ -125,7 +128,7 @@ task attention(reading& c) {
         leaves.emplace(name, a.leaf(g.tensors.at(name), lying.at(name)));
       const tensor<dyn> k = through("keys", leaves.at("keys"));
       std::optional<tensor<dyn>> mask;
-      if (masks) mask = a.given(*g.mask, *masks, g.mask->whole().is_floating_point() ? a.type() : at::kBool);
+      if (masks) mask = a.given(*g.mask, *masks, is_boolean(g.mask->whole()) ? at::kBool : a.type());
       const tensor<dyn> heads = attended(g, k, through("queries", leaves.at("queries")),
                                          through("values", leaves.at("values")), mask, a.chunk);
       const tensor<dyn> result = to(y, through("composition", heads));
