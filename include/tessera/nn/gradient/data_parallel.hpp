@@ -48,6 +48,10 @@ class data_parallel {
     return backward_window(gradients_, last, weight);
   }
 
+  const team_handle& team() const { return team_; }
+  /// What is stepped, and what else of the module every worker has.
+  const std::vector<engine::state_value>& values() const;
+
   /// How many exchanges a step has, and the bytes of gradients in each.
   std::vector<index_t> bundle_bytes() const;
 
@@ -59,6 +63,7 @@ class data_parallel {
   data_parallel_options options_;
   call_site at_;
   std::shared_ptr<engine::bundled_gradients> gradients_;
+  mutable std::vector<engine::state_value> values_;  ///< once they are asked for
 };
 
 }  // namespace tessera::nn

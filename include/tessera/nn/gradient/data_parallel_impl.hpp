@@ -72,6 +72,14 @@ TESSERA_INLINE void data_parallel::follow_buffers() const {
   });
 }
 
+TESSERA_INLINE const std::vector<engine::state_value>& data_parallel::values() const {
+  if (values_.empty()) {
+    values_ = gradients_->values();
+    engine::add_standing(team_, module_, values_);
+  }
+  return values_;
+}
+
 TESSERA_INLINE std::vector<index_t> data_parallel::bundle_bytes() const { return gradients_->bundle_bytes(); }
 
 }  // namespace tessera::nn

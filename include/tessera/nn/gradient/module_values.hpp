@@ -35,6 +35,9 @@ inline std::vector<named_leaf> state_tensors(const torch::nn::Module& module) {
   return all;
 }
 
+/// Adds what of a module is not trained: parameters without a gradient, and buffers, of which each worker has its own.
+void add_standing(const team_handle& team, const torch::nn::Module& module, std::vector<state_value>& values);
+
 /// What all workers get of what lies on the first.
 at::Tensor from_first(const team_handle& team, const at::Tensor& mine);
 
