@@ -393,6 +393,7 @@ TEST_CASE("averages keep each worker's own buffers, and what is not trained", "[
       const auto parallel = divided ? nullptr : std::make_unique<data_parallel>(team, *net);
       average of = divided ? average(*shards, {.decay = 0.5}) : average(*parallel, {.decay = 0.5});
       const at::Tensor frozen = net->parameters()[0].clone();
+      if (kept_by(of).size() != net->parameters().size() + net->buffers().size()) wrong += "some are missing; ";
       for (int step = 0; step < 2; ++step) {
         backward(net, at::kDouble, team->rank(), step);
         of.update();
