@@ -258,18 +258,23 @@ TEST_CASE("shards keep what was there, and begin anew where it was let go", "[gr
       const auto window = parallel.window(last);
       backward(whole, at::kDouble, team->rank(), pass);
     };
+    bool same = true;
+    const auto step = [&] {
+      optimizer.step();
+      beside.step();
+      shards.gather();
+      for (std::size_t i = 0; i < whole->parameters().size(); ++i)
+        same = same && at::allclose(net->parameters()[i], whole->parameters()[i], 1e-13, 1e-14);
+    };
     both(true, 0);
-    both(true, 1);   // adds to what was there; the step was left out
+    both(true, 1);  // adds to what was there; the step was left out
+    step();
+    both(true, 2);   // to what was stepped
     both(false, 2);  // let go
     optimizer.zero_grad();
     beside.zero_grad();
     both(true, 3);
-    optimizer.step();
-    beside.step();
-    shards.gather();
-    bool same = true;
-    for (std::size_t i = 0; i < whole->parameters().size(); ++i)
-      same = same && at::allclose(net->parameters()[i], whole->parameters()[i], 1e-13, 1e-14);
+    step();
     return same;
   });
   REQUIRE(well.errors() == "");

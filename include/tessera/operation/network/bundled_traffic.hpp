@@ -61,8 +61,8 @@ struct layer_bundled {
   static constexpr const bundle_member* first = members.data();
 };
 
-/// Calls visit(terms, sums, alike) for each list of workers that sum a bundle: what it is of them, partial and
-/// invariant in one dimension, and how many lists have as much.
+/// Calls visit(terms, sums, alike) for each list of workers that sum a bundle. It is partial and becomes invariant, in
+/// one dimension; `alike` lists have as much.
 template <class Visit>
 constexpr void each_sum(const bundle_kind& kind, const bundle_member* const* members, int count, Visit&& visit) {
   bool even = true;
