@@ -1,10 +1,10 @@
-#include "gathering.hpp"
 #include "linear_parts.hpp"
 #include "subjects.hpp"
 
 #include "../running.hpp"
 
-#include <cmath>
+#include <tessera/nn/network/program_parts.hpp>
+#include <tessera/tensor/memory/memory_count.hpp>
 
 namespace conformance::training {
 namespace {
@@ -29,67 +29,49 @@ std::optional<linear_part> projection_of(world& w, const attention_given& g, con
   return linear_part{linear_link(lie), weight->second, b, false, named};
 }
 
-/// Heads as a dimension before the rows: [batch, rows, features] as [batch, heads, rows, features of one].
-at::Tensor by_head(const at::Tensor& x, index_t heads) {
-  return x.unflatten(-1, {heads, x.size(-1) / heads}).transpose(1, 2);
-}
-
-/// softmax(k qᵀ/√d) v for each head and row of k: queries and values are gathered, and the rest is this worker's. A row
-/// that excludes all gives 0.
+/// softmax(k qᵀ/√d) v for each head and row of the keys: here keys ask, and queries are asked. A row that excludes all
+/// gives 0.
 tensor<dyn> attended(const attention_given& g, const tensor<dyn>& k, const tensor<dyn>& q, const tensor<dyn>& v,
-                     const at::Tensor& mask, index_t chunk) {
-  layout with = gathered(k.layout(), 1);
-  const auto beside = [&](const tensor<dyn>& x) {  // as the keys lie along all other axes
-    layout lies = with;
-    lies.dims[2] = x.layout().dims[2];
-    return lies;
-  };
-  const double scale = 1 / std::sqrt(static_cast<double>(k.layout().dims[2].extent / g.heads));
-  const at::Tensor rows = by_head(k.local(), g.heads) * scale;
-  const tensor<dyn> each = in_chunks(q, 1, 1, chunk, [&](const tensor<dyn>& some) -> tensor<dyn> {
-    layout lies = k.layout();
-    lies.dims[2] = uncut(some.layout().dims[1].extent);
-    layout heads = lies;  // [batch, rows, columns · heads], heads outermost, so that columns stand side by side
-    heads.dims.push(lies.dims[2]);
-    heads.dims[2] = uncut(g.heads);
-    const at::Tensor s = rows.matmul(by_head(some.local(), g.heads).transpose(-2, -1));
-    return {k.team(), heads, s.transpose(1, 2)};
-  });
-  at::Tensor s = each.local().transpose(1, 2);
-  at::Tensor nothing;
-  if (mask.defined()) {
-    const at::Tensor excluded = mask.unsqueeze(1);
-    nothing = excluded.all(-1, true);
-    s = s.masked_fill(excluded.logical_and(nothing.logical_not()), -INFINITY);
-  }
-  const tensor<dyn> all = to(beside(v), v);
-  at::Tensor p = at::softmax(s, -1);
-  if (nothing.defined()) p = p.masked_fill(nothing, 0);
-  const at::Tensor y = p.matmul(by_head(all.local(), g.heads)).transpose(1, 2).flatten(2);
-  layout lies = k.layout();
-  lies.dims[2] = v.layout().dims[2];
-  return {k.team(), lies, y};
+                     const std::optional<tensor<dyn>>& mask, index_t chunk) {
+  std::vector<tensor<dyn>> x{k, q, v};
+  if (mask) x.push_back(*mask);
+  nn::program p;
+  std::vector<nn::dynamic_flow> in;
+  for (const tensor<dyn>& one : x) in.push_back(p.input({one.layout(), one.type()}));
+  const nn::attention_layer layer{.causal = g.causal, .streamed = true, .rows = chunk, .heads = g.heads};
+  p.output(mask ? layer(in[0], in[1], in[2], in[3]) : layer(in[0], in[1], in[2]));
+  const nn::dynamic_network net(k.team(), seed{0}, p);
+  return net(x)[0];
 }
 
-/// What a worker's rows exclude, by a mask that lies as the keys do, and by their order; undefined where nothing is.
-at::Tensor excluded_here(const attention_given& g, const layout& keys, const std::optional<layout>& masks, int rank) {
-  at::Tensor mask;
-  if (g.mask) mask = g.mask->box(*masks, rank, at::kBool);
-  if (!g.causal) return mask;
-  const engine::interval rows = box_of(keys, rank)[1];
-  const at::Tensor row = at::arange(rows.lo, rows.lo + rows.size(), at::kLong).unsqueeze(1);
-  const at::Tensor later = (at::arange(keys.dims[1].extent, at::kLong).unsqueeze(0) > row).unsqueeze(0);
-  return mask.defined() ? mask.logical_or(later) : later;
+/// What a worker takes of memory at most beyond keys, queries and values, forward and backward.
+task memory_of(reading& c) {
+  attention_given g;
+  const index_t rows = c.given().integer("rows");
+  const index_t features = c.given().integer("key_dim");
+  g.heads = c.given().integer("heads");
+  c.word("form", {"ring"});
+  const auto most = c.expected("bytes_at_most").get<std::vector<std::int64_t>>();
+  return c.in_each_world([=](world& w) -> body {
+    layout lies = whole(w.mesh(), {1, rows, features});
+    for (int a = 0; a < w.mesh().axes.count; ++a) lies.cut_by(1, a);
+    const std::int64_t may = most.at(c.number_of(w).value());
+    return [=](attempt& run) {
+      std::vector<tensor<dyn>> x;
+      for (int i = 0; i < 3; ++i) x.push_back(run.leaf(recipe(json{{"gen", {i + 1, {1, rows, features}}}}), lies));
+      const memory_count taken;
+      const tensor<dyn> y = attended(g, x[0], x[1], x[2], std::nullopt, 0);
+      y.local().sum().backward();
+      if (taken.peak() > may) run.fail(fmt::format("{} bytes are held, not {} at most", taken.peak(), may));
+    };
+  });
 }
 
 }  // namespace
 
-/// Attention over a cut time axis: queries and values are gathered, scores stay with the rows of the keys.
+/// Attention over a cut time axis: queries and values come part by part, scores stay with the rows of the keys.
 task attention(reading& c) {
-  if (c.kind() == "memory")
-    throw unbuilt("attention that never has rows by rows: the library's own takes the sequence whole");
-  if (c.kind() == "refused")
-    throw unbuilt("attention over a cut time axis is composed here, so nothing of the library refuses it");
+  if (c.kind() == "memory") return memory_of(c);
   attention_given g;
   for (const char* name : {"keys", "queries", "values", "w_keys", "w_queries", "w_values", "w_composition", "b_keys",
                            "b_queries", "b_values", "b_composition"})
@@ -117,8 +99,6 @@ task attention(reading& c) {
     const auto behind = [&](const char* name) {
       return parts.count(name) == 0 ? lying.at(name) : parts.at(name).of.plan.output();
     };
-    if (behind("keys").dims[2].extent % g.heads != 0 || behind("values").dims[2].extent % g.heads != 0)
-      throw unbuilt("heads that do not divide the features");
     layout y = behind("keys");
     y.dims[2] = behind("values").dims[2];
     if (const auto part = projection_of(w, g, "composition", y)) {
@@ -126,9 +106,6 @@ task attention(reading& c) {
       y = part->of.plan.output();
     }
     const std::optional<layout> masks = g.mask ? std::optional(w.lying("mask", g.mask->shape())) : std::nullopt;
-    for (int i = 0; masks && i < w.mesh().size(); ++i)
-      if (const int rank = w.mesh().rank(w.mesh().at(i)); !(box_of(*masks, rank)[1] == box_of(behind("keys"), rank)[1]))
-        throw unbuilt("a mask whose rows lie otherwise than the keys'");
     if (w.names("y")) y = w.lying("y", extents_of(y));
     return [=](attempt& a) {
       const at::AutoGradMode mode(with_gradient);
@@ -147,10 +124,10 @@ task attention(reading& c) {
       for (const char* name : {"keys", "queries", "values"})
         leaves.emplace(name, a.leaf(g.tensors.at(name), lying.at(name)));
       const tensor<dyn> k = through("keys", leaves.at("keys"));
-      const at::Tensor mask = excluded_here(g, k.layout(), masks, a.team->rank());
-      const tensor<dyn> heads =
-          attended(g, k, through("queries", leaves.at("queries")), through("values", leaves.at("values")),
-                   mask.defined() ? mask.to(device_of(*a.team)) : mask, a.chunk);
+      std::optional<tensor<dyn>> mask;
+      if (masks) mask = a.given(*g.mask, *masks, g.mask->whole().is_floating_point() ? a.type() : at::kBool);
+      const tensor<dyn> heads = attended(g, k, through("queries", leaves.at("queries")),
+                                         through("values", leaves.at("values")), mask, a.chunk);
       const tensor<dyn> result = to(y, through("composition", heads));
       if (!with_gradient && result.local().requires_grad()) a.fail("a run without gradients has a graph");
       a.compare("y", result, expected);

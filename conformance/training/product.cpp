@@ -1,25 +1,14 @@
-#include "gathering.hpp"
 #include "subjects.hpp"
 
 #include "../partitions.hpp"
 
-#include <tessera/tensor/functions.hpp>
+#include <tessera/tensor/einsum.hpp>
+#include <tessera/tensor/memory/memory_count.hpp>
 
 #include <torch/csrc/autograd/autograd.h>
 
 namespace conformance::training {
 namespace {
-
-/// The same tensor with its last two dimensions in the other order.
-layout turned(layout x) {
-  const int last = x.dims.count - 1;
-  std::swap(x.dims[last], x.dims[last - 1]);
-  for (engine::axis_placement& r : x.placements)
-    if (r.kind == placement::cut && r.dimension >= last - 1)
-      r.dimension = static_cast<signed char>(2 * last - 1 - r.dimension);
-  return x;
-}
-tensor<dyn> turned(const tensor<dyn>& x) { return {x.team(), turned(x.layout()), x.local().transpose(-2, -1)}; }
 
 enum class op { nt, all, tn, block };
 
@@ -30,17 +19,59 @@ op op_named(const std::string& word) {
   return found->second;
 }
 
-/// The product of a and b, composed of changes and the library's local product.
+/// The product of a and b; that of the time axis comes, or goes, `chunk` rows of each part at a time.
+signature signature_of(op what, int dims, bool transposed, index_t chunk) {
+  static const std::map<op, const char*> matrices{
+      {op::nt, "TD,SD->TS"}, {op::all, "TS,SD->TD"}, {op::tn, "TS,TD->SD"}, {op::block, "TS,SD->TD"}};
+  const std::string text = what == op::block && transposed ? "TS,DS->TD" : matrices.at(what);
+  std::string before;
+  for (int d = 0; d + 2 < dims; ++d) before.push_back(static_cast<char>('a' + d));
+  const std::string whole =
+      before + text.substr(0, 2) + "," + before + text.substr(3, 2) + "->" + before + text.substr(7);
+  const signature s = operation(whole.c_str()).multilinear();
+  return what == op::block ? s : s.streamed('S', chunk);
+}
 tensor<dyn> product_of(op what, const tensor<dyn>& a, const tensor<dyn>& b, bool transposed, index_t chunk) {
-  const int rows = b.layout().dims.count - 2;
-  switch (what) {
-    case op::nt:
-      return in_chunks(b, rows, rows, chunk, [&](const tensor<dyn>& part) { return matmul(a, turned(part)); });
-    case op::all: return in_chunks(b, rows + 1, rows, chunk, [&](const tensor<dyn>& part) { return matmul(a, part); });
-    case op::tn: return matmul(turned(a), b);
-    case op::block: break;
-  }
-  return matmul(a, transposed ? turned(b) : b);
+  return einsum(signature_of(what, a.layout().dims.count, transposed, chunk), a, b);
+}
+
+/// What a worker takes of memory at most beyond its operands.
+task memory_of(reading& c) {
+  const std::vector<std::string> ops = c.given().at("ops").get<std::vector<std::string>>();
+  const index_t rows = c.given().integer("rows");
+  const index_t features = c.given().integer("features");
+  const index_t chunk = c.given().integer("chunk");
+  const auto most = c.expected("bytes_at_most").get<std::vector<std::vector<std::int64_t>>>();
+  if (most.size() != ops.size()) throw unbuilt("bytes of other products");
+  return c.in_each_world([=, &c](world& w) -> body {
+    struct trial {
+      op what;
+      recipe a, b;
+      layout lies_a, lies_b;
+      std::int64_t may;
+    };
+    std::vector<trial> all;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const op what = op_named(ops[i]);
+      const recipe a(json{{"gen", {1, {rows, what == op::nt ? features : rows}}}});
+      const recipe b(json{{"gen", {2, {rows, features}}}});
+      layout x = whole(w.mesh(), {rows, what == op::nt ? features : rows}), y = whole(w.mesh(), {rows, features});
+      for (int d = 0; d < w.mesh().axes.count; ++d) {
+        x.cut_by(0, d);
+        y.cut_by(0, d);
+      }
+      all.push_back({what, a, b, x, y, most[i].at(c.number_of(w).value())});
+    }
+    return [=](attempt& run) {
+      for (const trial& one : all) {
+        const tensor<dyn> x = run.leaf(one.a, one.lies_a);
+        const tensor<dyn> y = run.leaf(one.b, one.lies_b);
+        const memory_count taken;
+        const tensor<dyn> z = product_of(one.what, x, y, false, chunk);
+        if (taken.peak() > one.may) run.fail(fmt::format("{} bytes are held, not {} at most", taken.peak(), one.may));
+      }
+    };
+  });
 }
 
 /// What each worker receives of a product's forward, in elements.
@@ -70,8 +101,7 @@ json received_of(op what, const mesh_value& m, index_t leading, index_t rows, in
 
 /// Products over a cut time axis.
 task product(reading& c) {
-  if (c.kind() == "memory")
-    throw unbuilt("the memory of products: they are composed here, so it would be that of the reader");
+  if (c.kind() == "memory") return memory_of(c);
   if (c.has("ops")) {
     const index_t leading = c.given().integer("leading");
     const index_t rows = c.given().integer("rows");

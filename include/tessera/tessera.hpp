@@ -19,6 +19,7 @@
 #include <tessera/nn/network/network.hpp>
 #include <tessera/nn/parameter/grad_norm.hpp>
 #include <tessera/nn/parameter/state_dict.hpp>
+#include <tessera/tensor/einsum.hpp>
 #include <tessera/tensor/from_local.hpp>
 #include <tessera/tensor/generator.hpp>
 #include <tessera/tensor/launch.hpp>

@@ -25,6 +25,7 @@ template <index_t> struct expected;
 template <index_t> struct extent;
 template <index_t> struct extents;
 template <index_t> struct factor;
+template <index_t> struct features;
 template <index_t> struct from;
 template <index_t> struct given;
 template <index_t> struct groups;
@@ -101,6 +102,30 @@ template <class... Told> struct cut_unalike {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.rule.cut] the operands are cut differently along this axis; repartition one of them");
+  }
+};
+template <class... Told> struct streamed_unalike {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.stream.cut] parts that come together are cut alike; repartition this operand as the "
+                  "first one that is streamed");
+  }
+};
+template <class... Told> struct features_not_of_heads {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.attention.heads] the features are no multiple of the heads; choose a number of heads "
+                  "that divides them");
+  }
+};
+template <class... Told> struct rows_not_positive {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.stream.rows] some elements of a part come at once; say how many, or 0 for what the "
+                  "library takes");
   }
 };
 template <class... Told> struct haloed_summed {
@@ -610,6 +635,20 @@ template <> struct verdict_for<&code::cut_unalike> {
       typename axis_of_refusal<Why>::type,
       with::operand<Why::number(0)>,
       with::dimension<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::streamed_unalike> {
+  template <class Why> using type = verdicts::streamed_unalike<
+      with::operand<Why::number(0)>,
+      with::dimension<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::features_not_of_heads> {
+  template <class Why> using type = verdicts::features_not_of_heads<
+      with::operand<Why::number(0)>,
+      with::features<Why::number(1)>,
+      with::heads<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::rows_not_positive> {
+  template <class Why> using type = verdicts::rows_not_positive<with::rows<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::haloed_summed> {
   template <class Why> using type = verdicts::haloed_summed<

@@ -21,6 +21,15 @@ inline constexpr reason held_on_one_coordinate{
     "one operand is held on a single coordinate of this axis and another is not; broadcast it first"};
 inline constexpr reason cut_unalike{"tessera.rule.cut", "axis, operand, dimension",
                                     "the operands are cut differently along this axis; repartition one of them"};
+inline constexpr reason streamed_unalike{
+    "tessera.stream.cut", "operand, dimension",
+    "parts that come together are cut alike; repartition this operand as the first one that is streamed"};
+inline constexpr reason features_not_of_heads{
+    "tessera.attention.heads", "operand, features, heads",
+    "the features are no multiple of the heads; choose a number of heads that divides them"};
+inline constexpr reason rows_not_positive{
+    "tessera.stream.rows", "rows",
+    "some elements of a part come at once; say how many, or 0 for what the library takes"};
 inline constexpr reason haloed_summed{
     "tessera.rule.haloed", "operand, dimension",
     "a haloed dimension does not hold each element once, so it must not be summed over; accumulate it to blocks first"};

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <tessera/operation/function/typed.hpp>
+#include <tessera/operation/plan/stream_exchanges.hpp>
 #include <tessera/tensor/autograd/empty_result.hpp>
 #include <tessera/tensor/change/bound_exchanges.hpp>
+#include <tessera/tensor/stream/stream.hpp>
 #include <tessera/tensor/tensor.hpp>
 
 #include <string_view>
@@ -42,10 +44,33 @@ class local_operation {
     const scoped_context now(*team, {.name = name, .at = at});
     std::vector<redistribution> exchanges;
     for (const exchange_value& e : between) exchanges.push_back({team->intern(e.from), team->intern(e.to)});
-    return result(compute(bound_exchanges{team, where_, exchanges}));
+    static_vector<const layout*, 4> operands;
+    for (const tensor<dyn>* x : operands_) operands.push(&x->layout());
+    return result(compute(bound_exchanges{team, where_, exchanges, operands}));
+  }
+
+  /// The same of pieces that come, or go, one after another; `compute` is kept for their gradients.
+  template <class Compute, class... Boxes>
+  tensor<dyn> streaming(const signature& op, const Compute& compute, const Boxes&... boxes) const {
+    const auto f = [op, compute, where = where_](const std::vector<at::Tensor>& x, const interval& i) {
+      return std::vector<at::Tensor>{of_piece(op, compute, where, x, i, indices_below<sizeof...(Boxes)>{})};
+    };
+    return streamed(op, std::make_shared<recorded_function>(f, sizeof...(Boxes), 1), {boxes...});
   }
 
  private:
+  template <class Compute, int... Index>
+  static at::Tensor of_piece(const signature& op, const Compute& compute, const local_boxes& all,
+                             const std::vector<at::Tensor>& x, const interval& i, indices<Index...>) {
+    if constexpr (std::is_invocable_v<const Compute&, const local_boxes&,
+                                      decltype(x[static_cast<std::size_t>(Index)])...>)
+      return compute(boxes_of_piece(op, all, i), x[static_cast<std::size_t>(Index)]...);
+    else return compute(x[static_cast<std::size_t>(Index)]...);
+  }
+  static local_boxes boxes_of_piece(const signature& op, local_boxes where, const interval& i);
+  tensor<dyn> streamed(const signature& op, std::shared_ptr<const stream_function> f,
+                       const std::vector<at::Tensor>& boxes) const;
+
   linearity kind_;
   tensor_value gives_;
   static_vector<const tensor<dyn>*, 4> operands_;
@@ -76,14 +101,16 @@ inline tensor_value value_at_hand(const tensor<dyn>& x) { return {x.layout(), x.
 ///
 /// `compute` gives this worker's box of the result, in the element of the operands that have gradients; constants, as
 /// indices and masks, have any. Its gradient is LibTorch's, so it is made of differentiable functions of all operands,
-/// and does the same on every worker.
+/// and does the same on every worker. Of a dimension that is streamed it gets pieces, whose results are placed, or
+/// added. It is kept, and called again for their gradients, so it holds what it needs by value.
 template <class Compute, class... Operands>
 tensor<dyn> apply(const signature& op, Compute&& compute, const tensor<dyn>& first, const Operands&... rest) {
   static_assert(1 + sizeof...(rest) <= decltype(signature::operands)::capacity, "an operation has at most 4 operands");
   const engine::function_value gives =
       engine::infer_own(op, detail::value_at_hand(first), detail::value_at_hand(rest)...);
-  return detail::local_operation(op.kind, gives, {&first, &rest...}, detail::number_of_type<Compute>())
-      .run(compute, first.local(), rest.local()...);
+  const detail::local_operation here(op.kind, gives, {&first, &rest...}, detail::number_of_type<Compute>());
+  if (op.streams() != 0) return here.streaming(op, compute, first.local(), rest.local()...);
+  return here.run(compute, first.local(), rest.local()...);
 }
 
 namespace detail {

@@ -39,6 +39,23 @@ TESSERA_INLINE local_operation::local_operation(linearity kind, const function_v
   lineage_ = from.value();
 }
 
+TESSERA_INLINE local_boxes local_operation::boxes_of_piece(const signature& op, local_boxes where, const interval& i) {
+  for (int o = 0; o < op.operands.count; ++o)
+    if (const int d = index_of(op.operands[o], op.streams()); d >= 0) where.operands[o].held[d] = {{i}, 1};
+  if (const int d = index_of(op.result, op.streams()); d >= 0) where.result.held[d] = {{i}, 1};
+  return where;
+}
+TESSERA_INLINE tensor<dyn> local_operation::streamed(const signature& op, std::shared_ptr<const stream_function> f,
+                                                     const std::vector<at::Tensor>& boxes) const {
+  static_vector<tensor_value, 4> x;
+  for (const tensor<dyn>* one : operands_) x.push({one->layout(), one->type()});
+  return exchanging("operation", stream_exchanges(op, x.items, x.count), [&](const bound_exchanges& by) {
+    stream s = stream_for(op, by, boxes, std::move(f));
+    s.results[0].type = scalar_type_of(gives_.element);
+    return evaluate(by.team, s, boxes)[0];
+  });
+}
+
 TESSERA_INLINE tensor<dyn> local_operation::result(at::Tensor local) const {
   const tensor<dyn>& first = *operands_[0];
   check(check_plain(local), *first.team());

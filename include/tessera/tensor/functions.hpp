@@ -124,11 +124,20 @@ namespace engine {
 /// The product of the boxes, summed over the letters that the result lacks.
 at::Tensor sum_of_products(const signature& op, at::TensorList x);
 
+/// The same where the parts of a dimension come, or go, one after another.
+at::Tensor streamed_sum_of_products(const signature& op, const bound_exchanges& by, const std::vector<at::Tensor>& x);
+
 }  // namespace engine
 
 template <const signature& S, std::same_as<at::Tensor>... Boxes>
+  requires(S.streams() == 0)
 at::Tensor compute(const einsum<S>&, const Boxes&... x) {
   return engine::sum_of_products(S, {x...});
+}
+template <const signature& S, std::same_as<at::Tensor>... Boxes>
+  requires(S.streams() != 0)
+at::Tensor compute(const einsum<S>&, const engine::bound_exchanges& by, const Boxes&... x) {
+  return engine::streamed_sum_of_products(S, by, {x...});
 }
 
 template <int... Dims>

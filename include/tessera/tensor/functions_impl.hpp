@@ -4,6 +4,8 @@
 #include <tessera/tensor/autograd/scaled_gradient.hpp>
 #include <tessera/tensor/box/neutral.hpp>
 #include <tessera/tensor/functions.hpp>
+#include <tessera/tensor/stream/stream.hpp>
+#include <tessera/tensor/stream/streamed_products.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -146,6 +148,15 @@ TESSERA_INLINE at::Tensor sum_of_products(const signature& op, at::TensorList x)
   std::vector<at::Tensor> wide;
   for (const at::Tensor& one : x) wide.push_back(one.to(sums));
   return at::einsum(text, wide).to(e);
+}
+TESSERA_INLINE at::Tensor streamed_sum_of_products(const signature& op, const bound_exchanges& by,
+                                                   const std::vector<at::Tensor>& x) {
+  std::vector<letters> named(op.operands.begin(), op.operands.end());
+  product_term all{0, {}};
+  for (int o = 0; o < op.operands.count; ++o) all.of.push_back({o});
+  const auto f = std::make_shared<streamed_products>(std::move(named), std::vector<letters>{op.result},
+                                                     std::vector<product_term>{all});
+  return evaluate(by.team, stream_for(op, by, x, f), x)[0];
 }
 TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tensor& x, int dim, index_t before,
                                       const at::Scalar& n) {

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <tessera/nn/layer/attention.hpp>
+#include <tessera/nn/layer/attention_step_impl.hpp>
 #include <tessera/tensor/autograd/recomposed.hpp>
+#include <tessera/tensor/stream/stream.hpp>
 
 #include <cmath>
 #include <limits>
@@ -22,24 +24,95 @@ inline at::Tensor composed_attention(const std::vector<at::Tensor>& heads, bool 
       heads[0], heads[1], heads[2]);
 }
 
+/// Queries, keys and values as heads.
+inline std::vector<at::Tensor> with_heads(const nn::call& c, const engine::attention_form& form) {
+  std::vector<at::Tensor> all(c.operands.begin(), c.operands.begin() + 3);
+  if (form.heads == 0) return all;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const at::Tensor& x = all[i];
+    const index_t each = c.bound.inputs[i].to->layout().dims[static_cast<int>(x.dim()) - 1].extent / form.heads;
+    all[i] = x.unflatten(-1, {x.size(-1) / each, each});
+  }
+  all[0] = all[0].unsqueeze(-2);
+  return all;
+}
+
 }  // namespace tessera::detail
 
 namespace tessera::nn {
 
+namespace engine {
+
+/// The ends of its stream: queries by head, what comes, perhaps a mask, and the state of all queries.
+inline stream attention_ends(const signature& op, const call& c, const std::vector<at::Tensor>& x, index_t features) {
+  std::vector<const layout*> lie;
+  for (std::size_t i = 0; i < x.size(); ++i) lie.push_back(&c.bound.inputs[i].to->layout());
+  stream s;
+  s.keeps_results = true;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    stream_end e{stream_role::all,
+                 index_of(op.operands[static_cast<int>(i)], op.streams()),
+                 {},
+                 x[i].sizes().vec(),
+                 x[i].scalar_type()};
+    if (e.dim >= 0) e.role = stream_role::range;
+    if (brought_dimension(op, static_cast<int>(i), *lie[i]) >= 0) {
+      e.role = stream_role::part;
+      e.lies = c.bound.exchanges[next++].from;
+      if (next == 1)
+        s.rows = rows_at_once(e.lies->layout(), e.dim, tessera::detail::element_of_scalar(e.type),
+                              op.of(op.streams()).extent);
+    }
+    s.operands.push_back(std::move(e));
+  }
+  const at::ScalarType type = x[0].scalar_type();
+  const index_t n = x[0].size(0), heads = x[0].size(1), queries = x[0].size(2);
+  s.results.push_back({stream_role::all, -1, {}, {n, heads, queries, features}, type});
+  s.results.push_back({stream_role::all, -1, {}, {n, heads, queries}, tessera::detail::added_in(type)});
+  return s;
+}
+
+/// Attention whose keys and values come part by part, or that has a mask: a stream, also where nothing is cut.
+inline at::Tensor streamed_attention(const call& c, const attention_description& layer) {
+  const std::vector<at::Tensor> given = tessera::detail::with_heads(c, layer.form);
+  const at::Tensor& q = given[0];
+  const int batch = static_cast<int>(q.dim()) - 4;
+  const local_boxes& boxes = c.bound.boxes();
+  attended_queries of{
+      {}, q.size(-2), layer.form.causal, c.operands.size() > 3, layer.form.heads > 0 ? given[1].size(-2) : 0};
+  const intervals& held = boxes.operands[0].held[batch];
+  of.rows.assign(held.begin(), held.end());
+  attention_form form = layer.form;
+  form.streamed = true;
+  const signature op = tessera::detail::attention_signature(batch, form, of.masked);
+  const at::Tensor each = tessera::detail::samples_first(q, 4);
+  const at::Tensor queries =
+      each.reshape({each.size(0), each.size(1), each.size(2) * each.size(3), each.size(4)}).transpose(1, 2);
+  std::vector<at::Tensor> x{queries};
+  x.insert(x.end(), c.operands.begin() + 1, c.operands.end());
+
+  stream s = attention_ends(op, c, x, given[2].size(-1));
+  s.f = std::make_shared<attention_step>(std::move(of));
+  return evaluate(c.bound.team, s, x)[0].transpose(1, 2).reshape(c.bound.sizes);
+}
+
+}  // namespace engine
+
 TESSERA_INLINE at::Tensor forward(const call& c, const engine::attention_description& layer) {
+  if (layer.form.streamed || c.operands.size() > 3)
+    return c.bound.depends_on_all(engine::streamed_attention(c, layer), c.operands);
   if (c.bound.is_empty) return tessera::detail::empty_result(c.bound.outputs, c.operands);
-  const at::Tensor& q = c.operand(0);
+  const std::vector<at::Tensor> given = tessera::detail::with_heads(c, layer.form);
+  const at::Tensor& q = given[0];
   const index_t keys = q.size(-3);
   const index_t queries_of_one = q.size(-2);
-  const auto by_head = [&](const at::Tensor& x) {  // [n…, s, g, d] → [n, g · r, s, d]
-    const at::Tensor each = x.reshape({-1, x.size(-3), keys, 1, x.size(-1)}).expand({-1, -1, -1, queries_of_one, -1});
-    return each.flatten(2, 3).transpose(1, 2);
-  };
   const at::Tensor all_queries = q.reshape({-1, q.size(-4), keys * queries_of_one, q.size(-1)}).transpose(1, 2);
-  const std::vector<at::Tensor> heads{all_queries, by_head(c.operand(1)), by_head(c.operand(2))};
+  const std::vector<at::Tensor> heads{all_queries, tessera::detail::by_head(given[1], queries_of_one),
+                                      tessera::detail::by_head(given[2], queries_of_one)};
   const at::Tensor y = tessera::detail::recomposed(
-      at::scaled_dot_product_attention(heads[0], heads[1], heads[2], std::nullopt, 0, layer.causal), heads,
-      [causal = layer.causal](const std::vector<at::Tensor>& x) {
+      at::scaled_dot_product_attention(heads[0], heads[1], heads[2], std::nullopt, 0, layer.form.causal), heads,
+      [causal = layer.form.causal](const std::vector<at::Tensor>& x) {
         return tessera::detail::composed_attention(x, causal);
       });
   return c.bound.depends_on_all(y.transpose(1, 2).reshape(c.bound.sizes), c.operands);

@@ -114,7 +114,10 @@ at::Tensor forward_function(const F& f, const call& c, tessera::detail::indices<
       return forward_of_all(c, compute(where, c.operand(Index)...));
     else return forward_of_all(c, compute(c.operand(Index)...));
   } else {
-    return forward_of_all(c, compute(f, bound_exchanges{c.bound.team, where, c.bound.exchanges}, c.operand(Index)...));
+    static_vector<const layout*, 4> operands;
+    (operands.push(&c.bound.inputs[Index].to->layout()), ...);
+    return forward_of_all(
+        c, compute(f, bound_exchanges{c.bound.team, where, c.bound.exchanges, operands}, c.operand(Index)...));
   }
 }
 

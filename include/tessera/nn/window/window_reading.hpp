@@ -167,9 +167,6 @@ class window_giving {
   std::vector<part> parts_;
 };
 
-/// The element in which sums of one are added, to be rounded once.
-inline at::ScalarType added_in(at::ScalarType e) { return at::isReducedFloatingType(e) ? at::kFloat : e; }
-
 /// The element in which products of boxes are added, to be rounded once: a device's kernels add those of half types in
 /// float themselves.
 inline at::ScalarType multiplied_in(const at::Tensor& x) {

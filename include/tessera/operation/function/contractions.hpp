@@ -2,10 +2,23 @@
 
 #include <tessera/operation/function/elementwise.hpp>
 #include <tessera/operation/function/operands.hpp>
+#include <tessera/operation/plan/stream_exchanges.hpp>
 
 namespace tessera {
 
 namespace functions {
+
+namespace engine {
+
+/// A sum of products as a signature says it; of roles it may have a dimension that is streamed.
+constexpr signature product_signature(signature s) {
+  s.kind = linearity::multilinear;
+  for (const treated& t : s.special)
+    if (t.how != treatment::streamed) s.why = refusal{code::role_does_not_fit, 0};
+  return s;
+}
+
+}  // namespace engine
 
 /// x[…, i, k] y[…, k, j] → [… i, j]. Dimensions before the last two are compared from the last one on, as those of
 /// elementwise functions.
@@ -35,21 +48,24 @@ struct matmul : engine::function {
   }
 };
 
-/// The sum of products that a constant signature names.
+/// The sum of products that a constant signature names; one dimension may be streamed.
 template <const signature& S>
 struct einsum : engine::function {
   static constexpr const char* name = "einsum";
   static constexpr engine::saved saves = engine::saved::operands;
   template <class... Layouts>
+    requires(S.streams() == 0)
   constexpr signature signature_on(const Layouts&...) const {
-    signature s = S;
-    s.kind = engine::linearity::multilinear;
-    if (!s.special.empty()) s.why = refusal{code::role_does_not_fit, 0};
-    return s;
+    return engine::product_signature(S);
   }
   template <class... Values>
   constexpr engine::function_value on(const tensor_value& x, const Values&... rest) const {
-    return engine::local(signature_on(), engine::takes::numbers, engine::gives::same, x, rest...);
+    return engine::local(engine::product_signature(S), engine::takes::numbers, engine::gives::same, x, rest...);
+  }
+  template <class... Values>
+    requires(S.streams() != 0)
+  constexpr engine::exchange_values exchanges(const Values&... x) const {
+    return engine::stream_exchanges(S, x...);
   }
 };
 

@@ -16,7 +16,7 @@ constexpr layer_plan plan_function(const F& f, const Values&... x) {
   (p.add_input(x.layout), ...);
   p.add_output(y.result.layout, y.result.element);
   if constexpr (requires { f.exchanges(x...); })
-    for (const exchange_value& e : f.exchanges(x...)) p.add_exchange(e.from, e.to, e.element);
+    for (const exchange_value& e : f.exchanges(x...)) p.add_exchange(e.from, e.to, e.element, true, e.streams);
   if constexpr (requires { F::saves; }) p.saves = functions::engine::footprint_of(F::saves);
   if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
   return p;

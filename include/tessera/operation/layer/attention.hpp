@@ -8,13 +8,53 @@ namespace engine {
 
 /// Scaled dot product attention: softmax(q kᵀ / √d) v for each head.
 struct attention_description {
-  bool causal = false;  ///< a query sees the keys up to its own place
-  refusal why = {};     ///< what does not fit in the options themselves
+  attention_form form;
+  refusal why = {};  ///< what does not fit in the options themselves
 };
 
 }  // namespace engine
 
 namespace detail {
+
+// The signature of attention, with a mask behind it where there is one.
+constexpr signature attention_signature(int batch, const attention_form& form, bool masked) {
+  signature s;
+  for (const char* own : {"TGRD", "SGD", "SGE", "TS"}) {
+    if (s.operands.count == 3 && !masked) break;
+    letters l = letters_of(batch);
+    for (char letter : named(own)) l.push(letter);
+    s.operands.push(l);
+  }
+  s.result = letters_of(batch);
+  for (char letter : named("TGRE")) s.result.push(letter);
+  return form.streamed ? s.whole("DRE").streamed('S', form.rows) : s.whole("TSDRE");
+}
+
+// Features of queries [n…, t, g · d], keys and values as heads.
+constexpr refusal split_heads(layout& x, int operand_number, index_t heads) {
+  const int last = x.dims.count - 1;
+  if (last < 1) return refusal{code::layer_takes_other_dimensions, 2, x.dims.count};
+  const index_t features = x.dims[last].extent;
+  if (features == dynamic) return refusal{code::extent_not_static, last};
+  if (features % heads != 0) return refusal{code::features_not_of_heads, operand_number, features, heads};
+  signature s;
+  s.kind = linearity::additive;
+  s.operands.push(letters_of(last));
+  s.operands[0].push('F');
+  s.result = letters_of(last);
+  for (char letter : named("GD")) s.result.push(letter);
+  static_vector<operand, 4> one = no_items<operand, 4>;
+  one.push({x, false});
+  const inferred y = infer(s.split('F', 'G', 'D', features / heads), one);
+  if (!y.why.ok()) return y.why;
+  x = y.layout;
+  if (operand_number > 0) return {};
+  dimension only;  // each key serves one query
+  only.extent = 1;
+  x.dims.push(x.dims[last + 1]);
+  x.dims[last + 1] = only;
+  return {};
+}
 
 // The memory of LibTorch's fused kernel: its operands and result, and a number for each query. Keys and values are
 // copied out for each of their queries. A gradient that is differentiated reads the same. `heads` is the result before
@@ -23,7 +63,7 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   const int dims = heads.dims.count;
   heads.dims[dims - 1].extent = 1;
   p.make(heads, bytes_of(e) < bytes_of(element::float32) ? element::float32 : e);
-  const bool grouped = heads.dims[dims - 2].extent != 1;
+  const bool grouped = !p.exchanges() && heads.dims[dims - 2].extent != 1;
   p.saves = saved_tensors::saving(grouped ? 1 : 7, 0, 1);
   if (!grouped) return;
   for (int i = 0; i < 2; ++i) p.make(p.raw(), e);
@@ -35,32 +75,39 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
 namespace engine {
 
 /// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e], with result [n…, t, g ·
-/// r · e]. A cut of the heads g becomes one in grains. Samples and heads may be cut, alike; the sequence is whole.
+/// r · e]. A cut of the heads g becomes one in grains. Samples and heads may be cut, alike. Features that are still to
+/// be split are g · d of queries, too.
+///
+/// The sequence is whole unless keys and values are streamed: then t and s may be cut. A mask [n…, t, s] of booleans is
+/// true of what a query does not see.
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
-                             const tensor_value& v) {
+                             const tensor_value& v, const tensor_value* mask) {
   if (!layer.why.ok()) return refused_layer(layer.why);
-  const int batch = q.layout.dims.count - 4;
+  static_vector<operand, 4> operands = no_items<operand, 4>;
+  for (const tensor_value* x : {&q, &k, &v}) operands.push({x->layout, false});
+  layer_plan p;
+  for (const operand& x : operands) p.add_input(x.layout);
+  for (int o = 0; o < 3 && layer.form.heads > 0; ++o)
+    if (const refusal r = detail::split_heads(operands[o].layout, o, layer.form.heads); !r.ok())
+      return refused_layer(r);
+  const int batch = operands[0].layout.dims.count - 4;
   if (batch < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
   if (is_complex(q.element) || !has_cotangent(q.element))
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(q.element)});
   for (element e : {k.element, v.element})
     if (e != q.element) return refused_layer(refusal{code::wrong_element, q.element, e});
-  signature s;
-  for (const char* own : {"TGRD", "SGD", "SGE"}) {
-    letters l = letters_of(batch);
-    for (char letter : named(own)) l.push(letter);
-    s.operands.push(l);
+  if (mask != nullptr && mask->element != element::boolean)
+    return refused_layer(refusal{code::wrong_element, element::boolean, mask->element});
+  const signature s = detail::attention_signature(batch, layer.form, mask != nullptr);
+  if (mask != nullptr) {
+    operands.push({mask->layout, true});
+    p.add_input(mask->layout);
   }
-  s.result = letters_of(batch);
-  for (char letter : named("TGRE")) s.result.push(letter);
-  s = s.whole("TSDRE");
-  static_vector<operand, 4> operands = no_items<operand, 4>;
-  for (const tensor_value* x : {&q, &k, &v}) operands.push({x->layout, false});
   const inferred y = infer(s, operands);
   if (!y.why.ok()) return refused_layer(y.why);
-  if (layer.causal && q.layout.dims[batch].extent != k.layout.dims[batch].extent)
-    return refused_layer(
-        refusal{code::extents_differ, batch, q.layout.dims[batch].extent, k.layout.dims[batch].extent});
+  if (layer.form.causal && operands[0].layout.dims[batch].extent != operands[1].layout.dims[batch].extent)
+    return refused_layer(refusal{code::extents_differ, batch, operands[0].layout.dims[batch].extent,
+                                 operands[1].layout.dims[batch].extent});
 
   signature join;
   join.kind = linearity::additive;
@@ -68,12 +115,22 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
   join.result = letters_of(batch);
   for (char letter : named("TH")) join.result.push(letter);
   const layer_plan joined = detail::local(y.layout, join.merged("GRE", 'H'));
-  layer_plan p;
-  for (const tensor_value* x : {&q, &k, &v}) p.add_input(x->layout);
   p.add_output(joined.output());
   p.why = joined.why;
+  for (int o = 0; o < operands.count; ++o)
+    if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
+      p.add_exchange(p.given(o), brought(p.given(o), d), o == 3 ? element::boolean : q.element, o != 3,
+                     {d, layer.form.rows, false});
   detail::hold_attention(p, y.layout, q.element);
   return p;
+}
+constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
+                             const tensor_value& v) {
+  return plan_of(layer, q, k, v, nullptr);
+}
+constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
+                             const tensor_value& v, const tensor_value& mask) {
+  return plan_of(layer, q, k, v, &mask);
 }
 
 }  // namespace engine
@@ -82,18 +139,48 @@ namespace nn {
 
 /// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives; the heads are one dimension of the result.
 ///
-/// Options: `causal`.
+/// A fourth operand, booleans of queries and keys, is true of what a query does not see; one that sees nothing gives 0.
+/// Options: `causal`, `streamed`.
 template <class... Options>
 struct attention : engine::described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
-  static constexpr engine::option_kinds takes{engine::option_kind::causal};
+  static constexpr engine::option_kinds takes{engine::option_kind::causal, engine::option_kind::streamed};
   static constexpr engine::attention_description description() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
-    return {o.causal, o.weights.why};
+    return {o.attends, o.weights.why};
   }
   static constexpr bool only_here = true;  ///< a function of the serial model: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) {
     return plan_of(description(), q, k, v);
+  }
+  static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v,
+                                   const tensor_value& mask) {
+    return plan_of(description(), q, k, v, mask);
+  }
+};
+
+/// `attention` as a value, of which a flow of a program takes flows: `attention_layer{.causal = true}(q, k, v)`.
+struct attention_layer {
+  static constexpr const char* name = "attention";
+  static constexpr bool only_here = true;
+  bool causal = false;
+  bool streamed = false;
+  index_t rows = 0;
+  index_t heads = 0;  ///< into which features are split; 0: they are heads already
+
+  constexpr engine::attention_description description() const {
+    return {{causal, streamed, rows, heads}, rows < 0 ? refusal{code::rows_not_positive, rows} : refusal{}};
+  }
+  constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) const {
+    return plan_of(description(), q, k, v);
+  }
+  constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v,
+                            const tensor_value& mask) const {
+    return plan_of(description(), q, k, v, mask);
+  }
+  template <engine::DynamicFlow First, engine::DynamicFlow... Rest>
+  auto operator()(const First& first, const Rest&... rest) const {
+    return tessera::detail::added(*this, first, rest...);
   }
 };
 
@@ -101,5 +188,7 @@ struct attention : engine::described_layer<attention<Options...>> {
 
 template <class... Options>
 inline constexpr kind engine::kind_of<nn::attention<Options...>> = kind::layer;
+template <>
+inline constexpr kind engine::kind_of<nn::attention_layer> = kind::layer;
 
 }  // namespace tessera

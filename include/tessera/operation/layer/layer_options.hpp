@@ -6,6 +6,18 @@
 #include <tessera/operation/layer/normalisation.hpp>
 #include <tessera/operation/layer/random_layers.hpp>
 
+namespace tessera::engine {
+
+/// Which keys a query of attention sees, and how they come to it.
+struct attention_form {
+  bool causal = false;    ///< a query sees the keys up to its own place
+  bool streamed = false;  ///< parts of the keys come one after another
+  index_t rows = 0;       ///< so many of a part at once, 0 for what the library takes
+  index_t heads = 0;      ///< into which the features of all operands are still to be split; 0: they are heads already
+};
+
+}  // namespace tessera::engine
+
 namespace tessera::detail {
 
 /// The values of a layer's options; `weights.why` is the first mistake in them.
@@ -19,7 +31,7 @@ struct layer_options {
   upsampling up;
   dropout_description drop;
   rrelu_description slopes;
-  bool causal = false;
+  attention_form attends;
   lookup look;
 };
 

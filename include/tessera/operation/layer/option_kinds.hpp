@@ -30,6 +30,7 @@ enum class option_kind : unsigned char {
   channelwise,
   weights,
   causal,
+  streamed,
   padding_idx,
   padding_rule,
   output_padding,

@@ -86,6 +86,11 @@ struct padding_idx {};
 /// In attention a query sees the keys up to its own place.
 struct causal {};
 
+/// The parts of a cut sequence come one after another: keys and values in attention. So many elements of a part come at
+/// once, or as many as the library takes.
+template <index_t Rows = 0>
+struct streamed {};
+
 template <index_t... Given>
 inline constexpr kind engine::kind_of<kernel<Given...>> = kind::option;
 template <index_t... Given>
@@ -134,6 +139,8 @@ template <>
 inline constexpr kind engine::kind_of<exclude_padding> = kind::option;
 template <>
 inline constexpr kind engine::kind_of<causal> = kind::option;
+template <index_t Given>
+inline constexpr kind engine::kind_of<streamed<Given>> = kind::option;
 template <index_t Given>
 inline constexpr kind engine::kind_of<padding_idx<Given>> = kind::option;
 template <>

@@ -149,7 +149,15 @@ struct option<padding_idx<Index>> : option_of_kind<option_kind::padding_idx> {
 
 template <>
 struct option<causal> : option_of_kind<option_kind::causal> {
-  static constexpr void apply(layer_options& o) { o.causal = true; }
+  static constexpr void apply(layer_options& o) { o.attends.causal = true; }
+};
+template <index_t Rows>
+struct option<streamed<Rows>> : option_of_kind<option_kind::streamed> {
+  static constexpr void apply(layer_options& o) {
+    o.attends.streamed = true;
+    o.attends.rows = Rows;
+    if (Rows < 0 && o.weights.why.ok()) o.weights.why = refusal{code::rows_not_positive, Rows};
+  }
 };
 
 // The axes that an option names.

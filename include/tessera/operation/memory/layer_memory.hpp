@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/operation/plan/bundles.hpp>
-#include <tessera/operation/plan/layer_plan.hpp>
+#include <tessera/operation/plan/exchange_traffic.hpp>
 #include <tessera/operation/window/halo_split.hpp>
 #include <tessera/operation/window/transposed_crop.hpp>
 #include <tessera/plan/phase.hpp>
@@ -214,6 +214,23 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   y.padding = padding == y.before ? 0 : padding;
 }
 
+// What is in flight of a stream, and in its backward. Of what comes they are two chunks; of what goes the one that is
+// made, the one that leaves and the one that arrives. Half types are multiplied and added in float.
+constexpr void add_stream(const layer_plan& p, int i, index_t& there, index_t& back) {
+  const streamed_parts& s = p.streams(i);
+  const layout& cut = s.goes ? p.to(i) : p.from(i);
+  const element e = p.exchanged_element(i), wide = is_half(e) ? element::float32 : e;
+  const index_t rows = rows_of_stream(p);
+  const bool several = cut.part_count(s.dim) > 2 || parts(cut, s.dim).largest() > rows;
+  const index_t comes = capped_product((several ? 2 : 1) * rows, bytes_of_row(cut, s.dim, e));
+  const index_t goes = capped_product((several ? 3 : 2) * rows, bytes_of_row(cut, s.dim, wide));
+  index_t added = 0;
+  for (int o = 0; o < p.inputs() && wide != e; ++o) added = capped_sum(added, bytes_held(p.given(o), wide));
+  if (wide != e) added = capped_sum(added, bytes_held(p.raw(), wide));
+  there = capped_sum(there, capped_sum(added, s.goes ? goes : comes));
+  back = capped_sum(back, capped_sum(capped_product(2, added), s.goes ? comes : capped_sum(comes, goes)));
+}
+
 /// The memory of a layer whose operands have these elements.
 constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e) {
   layer_memory m;
@@ -247,7 +264,14 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   for (int i = 0; i < p.buffers(); ++i)
     m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));
   if (p.outputs() == 0) return m;
+  index_t coming = 0;  // of streams: what is in flight, and what their backward has besides
+  index_t coming_back = 0;
   for (int i = 0; i < p.exchanges(); ++i) {
+    if (p.streams(i).streams()) {
+      add_stream(p, i, coming, coming_back);
+      m.saves.passes = false;
+      continue;
+    }
     const change_memory x = memory_of(p.from(i), p.to(i), p.exchanged_element(i));
     if (!x.changes) continue;
     index_t& into = p.saves.exchanges && (p.saves.operands != 0 || p.saves.results != 0) ? m.beside : m.scratch;
@@ -260,6 +284,8 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   }
   m.returning = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.returning));
   m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.scratch));
+  m.returning = capped_sum(m.returning, coming_back);
+  m.scratch = capped_sum(m.scratch, coming);
   if (p.saves.spreads) add_given(p, e[0], m);
   else if (!p.saves.windows.empty()) add_windows(p, e[0], m);
   return m;

@@ -3,7 +3,7 @@
 #include <tessera/meta/indices.hpp>
 #include <tessera/operation/memory/layer_memory.hpp>
 #include <tessera/operation/plan/bundles.hpp>
-#include <tessera/operation/plan/layer_plan.hpp>
+#include <tessera/operation/plan/exchange_traffic.hpp>
 #include <tessera/operation/program/program.hpp>
 
 #include <array>

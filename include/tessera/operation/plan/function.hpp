@@ -19,6 +19,7 @@ struct exchange_value {
   layout from;
   layout to;
   tessera::element element{};
+  streamed_parts streams{};
 };
 using exchange_values = static_vector<exchange_value, 4>;
 

@@ -6,6 +6,7 @@
 #include <tessera/operation/plan/saved_tensors.hpp>
 #include <tessera/operation/plan/traffic.hpp>
 #include <tessera/operation/rule/infer.hpp>
+#include <tessera/operation/rule/stream.hpp>
 #include <tessera/topology/tensor_type.hpp>
 
 namespace tessera {
@@ -51,8 +52,9 @@ class layer_plan {
                       w.as_operand, gathering::once});
   }
   /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
-  constexpr void add_exchange(const layout& from, const layout& to, element e, bool returns = true) {
-    exchanges_.push({both(from, to), e, returns});
+  constexpr void add_exchange(const layout& from, const layout& to, element e, bool returns = true,
+                              const engine::streamed_parts& streams = {}) {
+    exchanges_.push({both(from, to), e, returns, streams});
   }
   /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
   constexpr void make(const layout& x, element e) { made_.push({one(x), e, true}); }
@@ -114,6 +116,8 @@ class layer_plan {
   constexpr const layout& to(int i) const { return layouts_[exchanges_[i].at.behind].taken; }
   constexpr element exchanged_element(int i) const { return exchanges_[i].element; }
   constexpr bool returns(int i) const { return exchanges_[i].returns; }
+  /// How much of a part comes, or goes, at once; nothing where all of it does.
+  constexpr const engine::streamed_parts& streams(int i) const { return exchanges_[i].streams; }
 
   constexpr int made() const { return made_.count; }
   constexpr const layout& made(int i) const { return layouts_[made_[i].at].taken; }
@@ -174,6 +178,7 @@ class layer_plan {
     pair at;
     tessera::element element;
     bool returns;
+    engine::streamed_parts streams;
   };
   struct planned_saved {
     signed char at;
@@ -225,38 +230,6 @@ constexpr refusal check_parameters(const layer_plan& p, element first) {
   for (int i = 0; i < p.parameters(); ++i)
     if (const refusal r = check_gradient(p.parameter_element(i, first)); !r.ok()) return r;
   return {};
-}
-
-/// The elements of a layer's operands.
-using operand_elements = static_vector<element, 4>;
-
-/// The traffic of a parameter of a layer. A released parameter is gathered a second time, for backward; a held one
-/// moves in no call. Terms of its gradient move in its own element, and so are added in that.
-constexpr traffic_value traffic_of_parameter(const layer_plan& p, int i, const operand_elements& e) {
-  const element own = p.parameter_element(i, e[0]), comes = p.parameter_comes_as(i, e[0]);
-  traffic_value t = traffic_of(p.stored(i), p.weight(i), own);
-  if (comes != own) t.forward = traffic_of(p.stored(i), p.weight(i), comes).forward;
-  if (p.frozen(i)) t.backward = {};
-  if (p.released(i)) t.backward += t.forward;
-  if (p.held(i)) return {{}, {}, t.forward, t.backward};
-  return t;
-}
-
-/// The traffic of an exchange of a layer.
-constexpr traffic_value traffic_of_exchange(const layer_plan& p, int i) {
-  traffic_value t = traffic_of(p.from(i), p.to(i), p.exchanged_element(i));
-  if (!p.returns(i)) t.backward = {};
-  return t;
-}
-
-/// The traffic of a layer.
-constexpr traffic_value traffic_of(const layer_plan& p, const operand_elements& e) {
-  traffic_value t;
-  for (int i = 0; i < p.inputs(); ++i) t += traffic_of(p.given(i), p.used(i), e[i]);
-  for (int i = 0; i < p.outputs(); ++i) t += traffic_of(p.raw(i), p.output(i), p.travels_in(i, e[0]));
-  for (int i = 0; i < p.exchanges(); ++i) t += traffic_of_exchange(p, i);
-  for (int i = 0; i < p.parameters(); ++i) t += traffic_of_parameter(p, i, e);
-  return t;
 }
 
 }  // namespace engine

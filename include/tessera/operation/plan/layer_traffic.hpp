@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/plan/layer_plan.hpp>
+#include <tessera/operation/plan/exchange_traffic.hpp>
 #include <tessera/plan/reduced_change.hpp>
 
 namespace tessera::detail {

@@ -104,6 +104,7 @@ class part_rule {
       case treatment::windowed:
       case treatment::resampled:
       case treatment::narrowed:
+      case treatment::streamed:
       case treatment::concatenated: return true;
       case treatment::whole:
       case treatment::added: return false;

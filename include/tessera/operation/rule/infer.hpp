@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/rule/axis_rule.hpp>
+#include <tessera/operation/rule/stream.hpp>
 #include <tessera/topology/meeting.hpp>
 
 namespace tessera {
@@ -122,6 +123,42 @@ constexpr refusal infer_dimension(const signature& op, const static_vector<opera
   return {};
 }
 
+constexpr inferred inferred_of(const signature& op, const static_vector<operand, 4>& operands);
+
+// The rules of what is streamed: those of what it brings as if it were here, and of a result whose terms are sent.
+constexpr inferred inferred_of_stream(const signature& op, static_vector<operand, 4> operands) {
+  int first = -1;
+  for (int o = 0; o < operands.count; ++o) {
+    layout& x = operands[o].layout;
+    const int d = engine::brought_dimension(op, o, x);
+    if (d < 0) continue;
+    if (!x.dims[d].tiles()) return {{}, refusal{code::dimension_needed_whole, o, d}};
+    if (first >= 0) {
+      const layout& lead = operands[first].layout;
+      const int leads = index_of(op.operands[first], op.streams());
+      bool alike = same_intervals(lead.dims[leads], x.dims[d], x.part_count(d));
+      for (int a = 0; a < x.placements.count; ++a) {
+        const axis_placement& r = x.placements[a];
+        const axis_placement& s = lead.placements[a];
+        const bool cuts = r.kind == placement::cut && r.dimension == d;
+        const bool leads_here = s.kind == placement::cut && s.dimension == leads;
+        alike = alike && cuts == leads_here && (!cuts || (r.level == s.level && r.joined == s.joined));
+      }
+      if (!alike) return {{}, refusal{code::streamed_unalike, o, d}};
+    } else {
+      first = o;
+    }
+  }
+  const static_vector<operand, 4> given = operands;
+  for (int o = 0; o < operands.count; ++o)
+    if (const int d = engine::brought_dimension(op, o, given[o].layout); d >= 0)
+      operands[o].layout = engine::brought(given[o].layout, d);
+  inferred y = inferred_of(engine::not_streamed(op), operands);
+  const int d = engine::index_of(op.result, op.streams());
+  if (y.why.ok() && first < 0 && d >= 0) y.layout = engine::sent(y.layout, d);
+  return y;
+}
+
 // What `infer` gives.
 constexpr inferred inferred_of(const signature& op, const static_vector<operand, 4>& operands) {
   inferred out;
@@ -150,6 +187,7 @@ constexpr inferred inferred_of(const signature& op, const static_vector<operand,
     for (operand& o : on_one_mesh) o.layout = engine::over(o.layout, mesh);
     return inferred_of(op, on_one_mesh);
   }
+  if (op.streams() != 0) return inferred_of_stream(op, operands);
   out.layout.mesh = operands[0].layout.mesh;
   out.layout.placements.resize(out.layout.mesh.axes.count);
   out.layout.dims.resize(op.result.count);

@@ -93,6 +93,19 @@ struct signature {
     return with_role({dim, engine::treatment::split, {}, outer, inner, extent});
   }
 
+  /// The parts of a dimension come one after another. Where it is cut its operand counts as gathered, but of that no
+  /// more is held than `rows` of two parts, or what the library takes. Where no operand has it cut, the terms of each
+  /// part go to its owner: axes along which the result would be partial cut it.
+  constexpr signature streamed(char dim, index_t rows = 0) const {
+    return with_role({dim, engine::treatment::streamed, {}, 0, 0, rows});
+  }
+  /// The letter of the dimension that is streamed, or 0.
+  constexpr char streams() const {
+    for (const engine::treated& t : special)
+      if (t.how == engine::treatment::streamed) return t.letter;
+    return 0;
+  }
+
   /// The result has another dimension of n equal elements, which nothing cuts.
   constexpr signature added(char dim, index_t n) const {
     return with_role({dim, engine::treatment::added, {}, dim, 0, n});
@@ -176,6 +189,10 @@ constexpr bool role_fits(const signature& s, int t) {
         if (other != t && (s.special[other].into == role.into || s.special[other].into == role.inner)) return false;
       return !kept && s.operands.count == 1 && role.extent > 0 && role.into != role.inner && !in_operands(role.into) &&
              !in_operands(role.inner) && index_of(s.result, role.into) >= 0 && index_of(s.result, role.inner) >= 0;
+    case treatment::streamed:
+      for (int other = 0; other < s.special.count; ++other)
+        if (other != t && s.special[other].how == treatment::streamed) return false;
+      return role.extent >= 0 && s.with == combine::sum;
     case treatment::added: return false;
   }
   return false;

@@ -16,6 +16,7 @@ enum class treatment : signed char {
   scaled,        ///< the result has several elements for each of it
   concatenated,  ///< the result has it behind those of other operands
   split,         ///< the result has it as two dimensions, the inner one of a given extent
+  streamed,      ///< its parts come, or go, one after another
   added          ///< no operand has it: the result repeats what it has
 };
 
@@ -28,7 +29,7 @@ struct treated {
   char into = 0;
   char inner = 0;  ///< split: the letter of the inner dimension
   /// narrowed: of the range; scaled: how many for each; split: of the inner dimension; added: its own; resampled and
-  /// spread: of the result
+  /// spread: of the result. Streamed: how much of a part comes at once, 0 for what the library takes.
   index_t extent = 0;
   window reads = {};  ///< resampled: which inputs an output needs; spread: to which outputs an input gives
 

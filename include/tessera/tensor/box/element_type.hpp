@@ -42,6 +42,9 @@ inline refusal check_element(element expected, at::ScalarType given) {
 /// The elements as they are in memory: LibTorch may keep a conjugate or a negative as a mark on the tensor.
 inline at::Tensor as_stored(const at::Tensor& t) { return t.resolve_conj().resolve_neg(); }
 
+/// The element in which sums of one are added, to be rounded once.
+inline at::ScalarType added_in(at::ScalarType e) { return at::isReducedFloatingType(e) ? at::kFloat : e; }
+
 /// f of boxes, whose elements are float while f adds them where they are of a half type, and rounded once behind it.
 template <class F, class... Boxes>
 at::Tensor in_float(const F& f, const at::Tensor& first, const Boxes&... rest) {

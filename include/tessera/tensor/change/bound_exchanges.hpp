@@ -15,6 +15,7 @@ struct bound_exchanges {
   const team_handle& team;
   const local_boxes& boxes;
   const std::vector<redistribution>& exchanges;
+  static_vector<const layout*, 4> operands = {};
 
   at::Tensor exchanged(const at::Tensor& x, std::size_t i) const {
     return change_layout(team, exchanges[i].from, exchanges[i].to, x, {}, {});
