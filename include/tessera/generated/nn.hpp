@@ -211,7 +211,16 @@ template <class... Told> struct half_unscaled {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.scaler.half] a gradient of float16 loses by unscaling what the scale kept; store the "
-                  "parameter in float, by weights_as");
+                  "parameter in float, by weights_as or the masters of bundle_shards");
+  }
+};
+template <class... Told> struct scaled_leaves_differ {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.scaler.leaves] the optimizer steps parameters that are not judged here, whose gradients "
+                  "keep the scale; name the network or the shards that have them, or step several optimizers by a "
+                  "function");
   }
 };
 template <class... Told> struct other_numbers {
@@ -649,6 +658,9 @@ template <> struct verdict_for<&code::loss_without_fractions> {
 };
 template <> struct verdict_for<&code::unscaled_twice> { template <class Why> using type = verdicts::unscaled_twice<>; };
 template <> struct verdict_for<&code::half_unscaled> { template <class Why> using type = verdicts::half_unscaled<>; };
+template <> struct verdict_for<&code::scaled_leaves_differ> {
+  template <class Why> using type = verdicts::scaled_leaves_differ<>;
+};
 template <> struct verdict_for<&code::other_numbers> { template <class Why> using type = verdicts::other_numbers<>; };
 template <> struct verdict_for<&code::loader_options_wrong> {
   template <class Why> using type = verdicts::loader_options_wrong<>;

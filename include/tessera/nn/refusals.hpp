@@ -76,7 +76,12 @@ inline constexpr reason unscaled_twice{
     "clip either in unscale or in the step"};
 inline constexpr reason half_unscaled{
     "tessera.scaler.half", "",
-    "a gradient of float16 loses by unscaling what the scale kept; store the parameter in float, by weights_as"};
+    "a gradient of float16 loses by unscaling what the scale kept; store the parameter in float, by weights_as or the "
+    "masters of bundle_shards"};
+inline constexpr reason scaled_leaves_differ{
+    "tessera.scaler.leaves", "",
+    "the optimizer steps parameters that are not judged here, whose gradients keep the scale; name the network or the "
+    "shards that have them, or step several optimizers by a function"};
 inline constexpr reason other_numbers{"tessera.training.state", "",
                                       "these are not the numbers that state() of this object gives; load those"};
 inline constexpr reason loader_options_wrong{

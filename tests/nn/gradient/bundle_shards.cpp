@@ -1,13 +1,10 @@
-#include "tests/support/tensors.hpp"
+#include "tests/support/leaf_training.hpp"
 
 #include <tessera/nn/file/checkpoint.hpp>
 #include <tessera/nn/gradient/bundle_shards.hpp>
 #include <tessera/nn/gradient/data_parallel.hpp>
 
-#include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/linear.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -27,41 +24,6 @@ namespace {
 using nn::bundle_shards;
 using nn::bundle_shards_options;
 
-mesh_value row_of(int workers, int rows = 1) {
-  mesh_value m;
-  if (rows > 1) m.axes.push({text("node"), rows});
-  m.axes.push({text("data"), workers});
-  return row_major(m);
-}
-
-template <class F>
-auto on_mesh(const mesh_value& m, F&& f) {
-  return on_workers(
-      m.size(), [&](const std::shared_ptr<transport>& carrier) { return f(std::make_shared<team_state>(carrier, m)); });
-}
-
-/// Of 28 + 7 + 21 + 3 + 6 + 2 = 67 elements.
-torch::nn::Sequential model(at::ScalarType type) {
-  torch::nn::Sequential net(torch::nn::Linear(4, 7), torch::nn::Tanh(), torch::nn::Linear(7, 3), torch::nn::Tanh(),
-                            torch::nn::Linear(3, 2));
-  net->to(at::kDouble);
-  const at::NoGradGuard no_graph;
-  double begin = 0;
-  for (at::Tensor& w : net->parameters()) {
-    w.copy_((at::arange(w.numel(), at::kDouble) + begin).sin().view(w.sizes()));
-    begin += 10;
-  }
-  net->to(type);
-  return net;
-}
-
-/// What a worker's pass adds to its gradients.
-void backward(torch::nn::Sequential& net, at::ScalarType type, int rank, int pass) {
-  const at::Tensor x = (at::arange(12, at::kDouble) + 5 * rank + 17 * pass).sin().view({3, 4}).to(type);
-  const at::Tensor y = (at::arange(6, at::kDouble) + 3 * rank + 11 * pass).cos().view({3, 2}).to(type);
-  torch::mse_loss(net->forward(x), y).backward();
-}
-
 using optimizer_maker = std::function<std::unique_ptr<torch::optim::Optimizer>(std::vector<at::Tensor>)>;
 
 const std::vector<optimizer_maker>& elementwise_rules() {
@@ -73,11 +35,6 @@ const std::vector<optimizer_maker>& elementwise_rules() {
       [](auto p) { return std::make_unique<to::RMSprop>(p, to::RMSpropOptions(0.05).momentum(0.5).centered(true)); },
       [](auto p) { return std::make_unique<to::Adagrad>(p, to::AdagradOptions(0.1)); }};
   return all;
-}
-
-bool equal(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
-  return a.size() == b.size() &&
-         std::equal(a.begin(), a.end(), b.begin(), [](const at::Tensor& x, const at::Tensor& y) { return x.equal(y); });
 }
 
 /// Whether steps of shards and of a data parallel module give the same bits.
@@ -301,18 +258,23 @@ TEST_CASE("shards keep what was there, and begin anew where it was let go", "[gr
       const auto window = parallel.window(last);
       backward(whole, at::kDouble, team->rank(), pass);
     };
+    bool same = true;
+    const auto step = [&] {
+      optimizer.step();
+      beside.step();
+      shards.gather();
+      for (std::size_t i = 0; i < whole->parameters().size(); ++i)
+        same = same && at::allclose(net->parameters()[i], whole->parameters()[i], 1e-13, 1e-14);
+    };
     both(true, 0);
-    both(true, 1);   // adds to what was there; the step was left out
+    both(true, 1);  // adds to what was there; the step was left out
+    step();
+    both(true, 2);   // to what was stepped
     both(false, 2);  // let go
     optimizer.zero_grad();
     beside.zero_grad();
     both(true, 3);
-    optimizer.step();
-    beside.step();
-    shards.gather();
-    bool same = true;
-    for (std::size_t i = 0; i < whole->parameters().size(); ++i)
-      same = same && at::allclose(net->parameters()[i], whole->parameters()[i], 1e-13, 1e-14);
+    step();
     return same;
   });
   REQUIRE(well.errors() == "");

@@ -245,7 +245,7 @@ TEST_CASE("gradients are clipped by the norm of the whole module, divided or not
           torch::optim::SGD optimizer(parallel.parameters(), 1), beside(serial->parameters(), 1);
           loss_of(net, team->rank(), 0).backward();
           for (int other = 0; other < 3; ++other) (loss_of(serial, other, 0) / 3).backward();
-          const double norm = parallel.clip_grad_norm(most, order);
+          const double norm = nn::clip_grad_norm(parallel, most, order);
           const double wanted = torch::nn::utils::clip_grad_norm_(serial->parameters(), most, order);
           optimizer.step();
           beside.step();
@@ -345,7 +345,7 @@ TEST_CASE("what a program does wrong with a divided state is one error with its 
     loss_of(net, team->rank(), 1).backward();
     all.push_back(said([&] { wrong.step(); }));
     all.push_back(said([&] { torch::nn::utils::clip_grad_norm_(net->parameters(), 1.0); }));
-    all.push_back(said([&] { parallel.clip_grad_norm(1, 0); }));
+    all.push_back(said([&] { nn::clip_grad_norm(parallel, 1, 0); }));
     if (team->rank() == 0) optimizer.step();  // one worker's is enough
     all.push_back(said([&] { loss_of(net, team->rank(), 2).backward(); }));
     return all;

@@ -44,13 +44,10 @@ class checkpoint_entry {
       return std::make_shared<engine::kept_optimizer>(std::move(name), kept);
     else if constexpr (std::derived_from<T, torch::optim::LRScheduler>)
       return std::make_shared<engine::kept_schedule>(std::move(name), kept);
-    else if constexpr (engine::shows_copies<T>) {
-      if (auto* const shards = kept.shards()) return part_of(std::move(name), *shards);
-      return std::make_shared<engine::kept_module>(std::move(name), kept.team(), kept.module());
-    } else if constexpr (engine::shows_shards<T>)
-      return std::make_shared<engine::kept_shards<T>>(std::move(name), kept);
     else if constexpr (engine::shows_tensors<T> || engine::has_small_state<T>)
       return std::make_shared<engine::kept_state<T>>(std::move(name), kept);
+    else if constexpr (engine::shows_values<T>)
+      return std::make_shared<engine::kept_training<T>>(std::move(name), kept);
     else return std::make_shared<engine::kept_network<T>>(std::move(name), kept);
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/file/checkpoint_index.hpp>
+#include <tessera/nn/parameter/state_value.hpp>
 
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
@@ -11,9 +12,6 @@
 #include <utility>
 
 namespace tessera::nn::engine {
-
-struct bundle_shard;
-struct named_leaf;
 
 /// The leaves that optimizers step, as LibTorch knows them, and what a checkpoint keeps of them: tensors that lie end
 /// to end in them.
@@ -124,52 +122,33 @@ class kept_module final : public checkpoint_part {
   torch::nn::Module* module_;
 };
 
-/// The tensors of which an optimizer's leaf is made that workers divide.
-std::vector<kept_tensor> kept_members(const bundle_shard& of, const std::vector<named_leaf>& leaves,
-                                      const std::string& before);
+/// The serial tensors that a value is made of.
+std::vector<kept_tensor> kept_values(const state_value& v, const std::string& before);
 
-/// What was divided over workers by `bundle_shards`: the network, as a module that every worker has alike.
-template <class T>
-concept shows_shards = requires(T& of) {
-  of.shards();
-  of.leaves();
-  of.rest();
-  of.gather();
-};
-
-template <shows_shards T>
-class kept_shards final : public checkpoint_part {
+/// What `data_parallel` or `bundle_shards` has: the network, as a module that every worker has alike.
+template <shows_values T>
+class kept_training final : public checkpoint_part {
  public:
-  kept_shards(std::string name, T& of) : checkpoint_part(std::move(name)), of_(&of) {}
+  kept_training(std::string name, T& of) : checkpoint_part(std::move(name)), of_(&of) {}
 
   std::string kind() const override { return "network"; }
   team_handle team() const override { return of_->team(); }
   void add_leaves(known_leaves& leaves) const override {
-    for (const auto& one : of_->shards())
-      leaves[one.block.unsafeGetTensorImpl()] = kept_members(one, of_->leaves(), key(""));
+    for (const state_value& v : of_->values())
+      if (v.stepped) leaves[v.lies.local().unsafeGetTensorImpl()] = kept_values(v, key(""));
   }
-  std::vector<kept_tensor> tensors(const team_handle& team) override {
+  std::vector<kept_tensor> tensors(const team_handle&) override {
     std::vector<kept_tensor> all;
-    for (const auto& one : of_->shards())
-      for (kept_tensor& member : kept_members(one, of_->leaves(), key(""))) all.push_back(std::move(member));
-    for (const auto& one : of_->rest()) {
-      all.push_back(kept_everywhere(team, key(one.name), one.leaf));
-      all.back().alike = false;  // as a module's buffers
-    }
+    for (const state_value& v : of_->values())
+      for (kept_tensor& one : kept_values(v, key(""))) all.push_back(std::move(one));
     return all;
   }
-  void loaded() override { of_->gather(); }
+  void loaded() override {
+    if constexpr (requires { of_->gather(); }) of_->gather();
+  }
 
  private:
   T* of_;
-};
-
-/// What trains a module of which workers have copies, and may divide the optimizer's state over them.
-template <class T>
-concept shows_copies = requires(T& of) {
-  of.module();
-  of.team();
-  { *of.shards() } -> shows_shards;
 };
 
 /// Tensors that something shows by `each_tensor(visit)`, and small state of which it gives a dict: `state()`,
@@ -193,14 +172,19 @@ class kept_state final : public checkpoint_part {
 
   team_handle team() const override {
     team_handle first;
-    if constexpr (shows_tensors<T>)
+    if constexpr (shows_values<T>) return of_->values().empty() ? first : of_->values()[0].lies.team();
+    else if constexpr (shows_tensors<T>)
       of_->each_tensor([&](const std::string&, tensor<dyn>& t) { first = first ? first : t.team(); });
     return first;
   }
   std::vector<kept_tensor> tensors(const team_handle& team) override {
     std::vector<kept_tensor> all;
-    if constexpr (shows_tensors<T>)
+    if constexpr (shows_values<T>) {
+      for (const state_value& v : of_->values())
+        for (kept_tensor& one : kept_values(v, key(""))) all.push_back(std::move(one));
+    } else if constexpr (shows_tensors<T>) {
       of_->each_tensor([&](const std::string& k, tensor<dyn>& t) { all.push_back(kept_tensor::of(key(k), t)); });
+    }
     if constexpr (has_small_state<T>)
       for (const auto& [k, t] : room_.empty() ? state_dict(of_->state()) : room_)
         all.push_back(kept_everywhere(team, key(k), t));

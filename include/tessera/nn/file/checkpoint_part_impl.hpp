@@ -1,11 +1,7 @@
 #pragma once
 
 #include <tessera/nn/file/checkpoint_part.hpp>
-#include <tessera/nn/gradient/sharded_gradients.hpp>
 
-#include <tessera/plan/parts.hpp>
-
-#include <algorithm>
 #include <limits>
 
 namespace tessera::nn::engine {
@@ -38,27 +34,21 @@ TESSERA_INLINE std::vector<kept_tensor> kept_module::tensors(const team_handle&)
   return all;
 }
 
-TESSERA_INLINE std::vector<kept_tensor> kept_members(const bundle_shard& of, const std::vector<named_leaf>& leaves,
-                                                     const std::string& before) {
+TESSERA_INLINE std::vector<kept_tensor> kept_values(const state_value& v, const std::string& before) {
   std::vector<kept_tensor> all;
-  const tessera::engine::parts parts{of.lies, 0};
-  for (std::size_t m = 0; m < of.members.size(); ++m) {
-    const named_leaf& member = leaves[of.members[m]];
-    const index_t size = member.leaf.numel(), begin = of.begins[m];
-    const auto inside = [&](index_t element) { return std::clamp<index_t>(element - begin, 0, size); };
-    std::vector<index_t> bounds{0};
-    for (int k = 0; k < of.lies.part_count(0); ++k) bounds.push_back(inside(parts.held(k)[0].hi));
-    kept_tensor one{
-        before + member.name, of.lies, tessera::detail::element_of_scalar(of.block.scalar_type()), {}, {}, {}};
-    one.bounds = std::make_shared<const std::vector<index_t>>(std::move(bounds));
-    one.lies.dims[0].extent = size;
-    if (of.lies.part_count(0) > 1) one.lies.dims[0].bounds = one.bounds->data();
-    const index_t from = std::clamp<index_t>(begin, of.mine.lo, of.mine.hi) - of.mine.lo;
-    const index_t to = std::clamp<index_t>(begin + size, of.mine.lo, of.mine.hi) - of.mine.lo;
-    one.flat_from = from;
-    one.local = of.block.detach().narrow(0, from, to - from);
-    for (const index_t n : member.leaf.sizes()) one.serial_sizes.push_back(n);
-    all.push_back(std::move(one));
+  if (v.members.empty()) {
+    all.push_back(kept_tensor::of(before + v.name, detach(v.lies)));
+    all.back().alike = v.alike;
+    return all;
+  }
+  index_t from = 0;
+  for (const tensor<dyn>& one : members_of(v)) {
+    const named_leaf& member = v.members[all.size()];
+    all.push_back({before + member.name, one.layout(), one.type(), one.local(), {}, {}});
+    all.back().holds = one.where();
+    all.back().flat_from = from;
+    for (const index_t n : member.leaf.sizes()) all.back().serial_sizes.push_back(n);
+    from += one.local().numel();
   }
   return all;
 }

@@ -24,7 +24,7 @@ struct kept_tensor {
   /// Where its elements lie end to end in an optimizer's leaf: from which one on. It then lies in one dimension, in the
   /// serial tensor's order.
   std::optional<index_t> flat_from{};
-  std::shared_ptr<const std::vector<index_t>> bounds{};  ///< of what `lies` cuts at these
+  shared_layout_handle holds{};  ///< the bounds at which `lies` is cut
 
   /// The tensors that a layer keeps, under its key behind a prefix.
   static kept_tensor of(const state_tensor& t, const std::string& before);

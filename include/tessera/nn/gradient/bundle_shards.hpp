@@ -70,15 +70,15 @@ class bundle_shards {
   const std::shared_ptr<engine::sharded_gradients>& gradients() const { return gradients_; }
   const std::vector<engine::named_leaf>& leaves() const { return gradients_->leaves(); }
   const std::vector<engine::bundle_shard>& shards() const { return gradients_->shards(); }
-  /// What every worker has of a module beside them: buffers, and parameters that are not trained.
-  const std::vector<engine::named_leaf>& rest() const { return rest_; }
+  /// What is stepped, and what else of a module every worker has.
+  const std::vector<engine::state_value>& values() const { return values_; }
 
  private:
   void divide(std::vector<engine::named_leaf> leaves, const bundle_shards_options& options, call_site at);
 
   team_handle team_;
   std::shared_ptr<engine::sharded_gradients> gradients_;
-  std::vector<engine::named_leaf> rest_;
+  std::vector<engine::state_value> values_;
 };
 
 }  // namespace tessera::nn

@@ -11,8 +11,7 @@ TESSERA_INLINE bundle_shards::bundle_shards(const team_handle& team, const torch
   const engine::scoped_context now(*team, {.why = purpose::state, .name = "dividing a module", .at = at});
   engine::begin_alike(team, engine::state_tensors(module), options.begins);
   divide(engine::trained_leaves(module), options, at);
-  for (const engine::named_leaf& one : engine::state_tensors(module))
-    if (!one.leaf.requires_grad()) rest_.push_back(one);
+  engine::add_standing(team, module, values_);
 }
 
 TESSERA_INLINE bundle_shards::bundle_shards(const team_handle& team, const named_tensors& leaves,
@@ -42,6 +41,7 @@ TESSERA_INLINE void bundle_shards::divide(std::vector<engine::named_leaf> leaves
     for (const engine::named_leaf& one : leaves) how.groups.push_back(options.group(one.name, one.leaf));
   gradients_ = std::make_shared<engine::sharded_gradients>(team_, std::move(leaves), how, at);
   gradients_->listen(code::divided_twice);
+  values_ = gradients_->values();
 }
 
 TESSERA_INLINE std::vector<at::Tensor> bundle_shards::parameters(std::optional<int> group) const {

@@ -9,6 +9,8 @@ class bundled_gradients final : public leaf_gradients {
  public:
   bundled_gradients(const team_handle& team, std::vector<named_leaf> leaves, gradient_rule how, call_site at);
 
+  std::vector<state_value> values() const override;
+
  private:
   void open_window() override;
   void let_go(std::size_t leaf) override { before_[leaf].reset(); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/gradient/bundled_gradients.hpp>
+#include <tessera/nn/parameter/refusing_gradient.hpp>
 
 #include <utility>
 
@@ -13,7 +14,17 @@ TESSERA_INLINE bundled_gradients::bundled_gradients(const team_handle& team, std
   pack({}, [&](index_t elements) { return flat_layout(team->mesh(), elements, placement::invariant); }, false);
 }
 
+TESSERA_INLINE std::vector<state_value> bundled_gradients::values() const {
+  std::vector<state_value> all;
+  for (std::size_t i = 0; i < leaves().size(); ++i) {
+    const named_leaf& one = leaves()[i];
+    all.push_back({one.name, whole_everywhere(team(), one.leaf), true, true, {}, waiting_of(i)});
+  }
+  return all;
+}
+
 TESSERA_INLINE void bundled_gradients::open_window() {
+  for (std::size_t i = 0; i < before_.size(); ++i) check_readable(gradient_of(i));
   for (std::size_t i = 0; i < before_.size(); ++i) before_[i] = std::exchange(gradient_of(i), {});
 }
 

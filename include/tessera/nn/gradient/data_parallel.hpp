@@ -69,9 +69,8 @@ class data_parallel {
   /// Brings what was stepped to all workers, where each steps a share. Behind each step, before the next forward.
   void gather(call_site at = call_site::here());
 
-  /// Scales the gradients by most / (norm + 1e-6) where that is below 1, and gives the norm from before, of the whole
-  /// module: as torch::nn::utils::clip_grad_norm_. Where each worker steps a share, one exchange of a number.
-  double clip_grad_norm(double most, double order = 2, call_site at = call_site::here());
+  /// What is stepped, and what else of the module every worker has.
+  const std::vector<engine::state_value>& values() const;
 
   /// How many exchanges a step has, and the bytes of gradients in each.
   std::vector<index_t> bundle_bytes() const;
@@ -90,7 +89,9 @@ class data_parallel {
   data_parallel_options options_;
   call_site at_;
   std::unique_ptr<bundle_shards> shards_;
+  std::shared_ptr<engine::bundled_gradients> whole_;  ///< where each worker steps all
   std::shared_ptr<engine::leaf_gradients> gradients_;
+  mutable std::vector<engine::state_value> values_;  ///< once they are asked for
 };
 
 }  // namespace tessera::nn

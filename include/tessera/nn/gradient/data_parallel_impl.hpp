@@ -1,14 +1,12 @@
 #pragma once
 
 #include <tessera/nn/gradient/data_parallel.hpp>
-#include <tessera/nn/parameter/grad_norm_impl.hpp>
 #include <tessera/nn/refusals.hpp>
 #include <tessera/operation/plan/bundles.hpp>
 
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
 
 namespace tessera::nn {
 
@@ -58,7 +56,8 @@ TESSERA_INLINE data_parallel::data_parallel(const team_handle& team, torch::nn::
     engine::gradient_rule how;
     how.averages = options.averages;
     how.limits = {.capacity = options.bundle_bytes, .alignment = 1};  // what is exchanged has no gaps
-    gradients_ = std::make_shared<engine::bundled_gradients>(team_, engine::trained_leaves(module), how, at);
+    whole_ = std::make_shared<engine::bundled_gradients>(team_, engine::trained_leaves(module), how, at);
+    gradients_ = whole_;
     gradients_->listen(code::gradients_bundled_twice);
   } else {  // without masters: what is stepped is what it would be on one worker
     shards_ = std::make_unique<bundle_shards>(team_, module,
@@ -91,26 +90,6 @@ TESSERA_INLINE void data_parallel::gather(call_site at) {
   if (shards_) shards_->gather(at);
 }
 
-TESSERA_INLINE double data_parallel::clip_grad_norm(double most, double order, call_site at) {
-  if (!(order > 0)) throw error(refusal{code::norm_of_no_order}, fmt::format("the order {}", order));
-  const engine::scoped_context now(*team_, {.name = "clipping gradients", .at = at});
-  const at::NoGradGuard no_graph;
-  std::vector<at::Tensor> gradients;
-  std::vector<double> norms;
-  for (const at::Tensor& one : parameters())
-    if (one.grad().defined()) gradients.push_back(one.grad());
-  for (const at::Tensor& one : gradients) norms.push_back(tessera::detail::norm_of_box(one, order));
-  if (shards_) {
-    const auto mine = std::bit_cast<std::uint64_t>(tessera::detail::norm_of(norms, order));
-    norms.clear();
-    for (const std::uint64_t one : team_->collect(mine, "summing a norm")) norms.push_back(std::bit_cast<double>(one));
-  }
-  const double norm = tessera::detail::norm_of(norms, order), by = tessera::detail::clipped_by(norm, most);
-  if (by != 1)
-    for (at::Tensor& one : gradients) one.mul_(by);
-  return norm;
-}
-
 TESSERA_INLINE void data_parallel::follow_buffers() const {
   const at::NoGradGuard no_graph;
   std::vector<at::Tensor> all;
@@ -123,6 +102,15 @@ TESSERA_INLINE void data_parallel::follow_buffers() const {
     const layout sums = engine::flat_layout(team_->mesh(), mine.numel(), placement::invariant);
     return engine::change_layout(team_, terms, sums, mine) / team_->size();
   });
+}
+
+TESSERA_INLINE const std::vector<engine::state_value>& data_parallel::values() const {
+  if (shards_) return shards_->values();
+  if (values_.empty()) {
+    values_ = whole_->values();
+    engine::add_standing(team_, module_, values_);
+  }
+  return values_;
 }
 
 TESSERA_INLINE std::vector<index_t> data_parallel::bundle_bytes() const { return gradients_->bundle_bytes(); }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/gradient/travelling_bundles.hpp>
+#include <tessera/nn/parameter/state_value.hpp>
 
 #include <functional>
 #include <optional>
@@ -8,12 +9,6 @@
 #include <vector>
 
 namespace tessera::nn::engine {
-
-/// A leaf of autograd's graph with its name.
-struct named_leaf {
-  std::string name;
-  at::Tensor leaf;
-};
 
 /// When gradients of leaves travel, and how sums become gradients.
 struct gradient_rule {
@@ -41,6 +36,8 @@ class leaf_gradients : public travelling_bundles {
   void close_passes();
 
   const std::vector<named_leaf>& leaves() const { return leaves_; }
+  /// What an optimizer steps on this worker.
+  virtual std::vector<state_value> values() const = 0;
 
  protected:
   /// Leaves in the order in which forward takes them; bundles begin with the last.
@@ -66,6 +63,7 @@ class leaf_gradients : public travelling_bundles {
   virtual double given_times(double factor) const { return factor; }
 
   at::Tensor& gradient_of(std::size_t leaf) const { return leaves_[leaf].leaf.mutable_grad(); }
+  const at::Tensor& waiting_of(std::size_t leaf) const { return states_[leaf].waiting; }
   /// Lets this worker's terms of a leaf go.
   void forget(std::size_t leaf);
 

@@ -42,6 +42,9 @@ inline std::vector<named_leaf> state_tensors(const torch::nn::Module& module) {
 /// The axes of a mesh that have these names, a bit for each; all of them where none is named.
 unsigned axes_named(const mesh_value& mesh, const std::vector<std::string>& names);
 
+/// Adds what of a module is not trained: parameters without a gradient, and buffers, of which each worker has its own.
+void add_standing(const team_handle& team, const torch::nn::Module& module, std::vector<state_value>& values);
+
 /// What all workers get of what lies on the first.
 at::Tensor from_first(const team_handle& team, const at::Tensor& mine);
 

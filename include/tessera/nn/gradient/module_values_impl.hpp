@@ -34,6 +34,15 @@ TESSERA_INLINE std::size_t count_trained(const torch::nn::Module& module) {
   return count;
 }
 
+TESSERA_INLINE void add_standing(const team_handle& team, const torch::nn::Module& module,
+                                 std::vector<state_value>& values) {
+  for (const auto& one : module.named_parameters())
+    if (one.value().defined() && !one.value().requires_grad())
+      values.push_back({one.key(), whole_everywhere(team, one.value())});
+  for (const auto& one : module.named_buffers())
+    if (one.value().defined()) values.push_back({one.key(), whole_everywhere(team, one.value()), false, false});
+}
+
 TESSERA_INLINE at::Tensor from_first(const team_handle& team, const at::Tensor& mine) {
   const layout there = flat_layout(team->mesh(), mine.numel(), placement::on);
   const layout everywhere = flat_layout(team->mesh(), mine.numel(), placement::invariant);

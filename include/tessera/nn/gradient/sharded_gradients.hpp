@@ -32,6 +32,7 @@ class sharded_gradients final : public leaf_gradients {
   sharded_gradients(const team_handle& team, std::vector<named_leaf> leaves, const shard_rule& how, call_site at);
 
   const std::vector<bundle_shard>& shards() const { return shards_; }
+  std::vector<state_value> values() const override;
   /// Gives the leaves what blocks are: an exchange a bundle, of the leaves' element.
   void gather(call_site at);
 

@@ -48,6 +48,19 @@ TESSERA_INLINE sharded_gradients::sharded_gradients(const team_handle& team, std
     divided_.push_back(refusing_gradient(one.leaf, refusal{code::gradient_is_divided}, one.name));
 }
 
+TESSERA_INLINE std::vector<state_value> sharded_gradients::values() const {
+  std::vector<state_value> all;
+  for (std::size_t b = 0; b < shards_.size(); ++b) {
+    const bundle_shard& one = shards_[b];
+    std::vector<named_leaf> members;
+    for (const std::size_t m : one.members) members.push_back(leaves()[m]);
+    const std::string name = members[0].name;
+    all.push_back({name, tessera::detail::tensor_of(team(), team()->intern(one.lies), one.block), true, true,
+                   std::move(members), states_[b].waiting});
+  }
+  return all;
+}
+
 TESSERA_INLINE at::Tensor sharded_gradients::elements_of(const bundle_shard& of) const {
   const at::Tensor all = at::empty({of.mine.size()}, leaves()[of.members[0]].leaf.options().requires_grad(false));
   for (std::size_t m = 0; m < of.members.size(); ++m) {
@@ -77,14 +90,15 @@ TESSERA_INLINE void sharded_gradients::refuse_stepped() const {
 }
 
 TESSERA_INLINE void sharded_gradients::open_window() {
+  for (std::size_t i = 0; i < leaves().size(); ++i) {
+    const at::Tensor& gradient = gradient_of(i);
+    if (!gradient.defined() || gradient.is_same(divided_[i])) continue;
+    check_readable(gradient);
+    throw error(refusal{code::gradient_is_divided}, leaves()[i].name);
+  }
   if (stepped_) refuse_stepped();
   stepped_ = false;
-  for (std::size_t i = 0; i < leaves().size(); ++i) {
-    at::Tensor& gradient = gradient_of(i);
-    if (gradient.defined() && !gradient.is_same(divided_[i]))
-      throw error(refusal{code::gradient_is_divided}, leaves()[i].name);
-    gradient.reset();
-  }
+  for (std::size_t i = 0; i < leaves().size(); ++i) gradient_of(i).reset();
   for (std::size_t b = 0; b < shards_.size(); ++b) {
     states_[b].before = std::exchange(shards_[b].block.mutable_grad(), {});
     states_[b].sum.reset();

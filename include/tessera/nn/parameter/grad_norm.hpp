@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/parameter/state_dict.hpp>
+#include <tessera/nn/parameter/state_value.hpp>
 
 namespace tessera::nn {
 
@@ -14,29 +14,31 @@ struct judgement {
 
 namespace tessera::detail {
 
+using stepped_tensors = std::vector<nn::engine::stepped_tensor>;
+
 /// The compared numbers, which steer the next step, are equal on all workers or refused.
-nn::judgement judged(const team_handle& team, const keyed_parameters& parameters, double order,
+nn::judgement judged(const team_handle& team, const stepped_tensors& all, double order,
                      const std::vector<double>& compared = {});
 /// Multiplies the gradients.
-void scale_gradients(const keyed_parameters& parameters, double by);
+void scale_gradients(const stepped_tensors& all, double by);
 /// By how much gradients of a norm are clipped, as by torch::nn::utils::clip_grad_norm_: most / (norm + 1e-6), at most
 /// 1.
 double clipped_by(double norm, double most);
-double clip_grad_norm(const team_handle& team, const keyed_parameters& parameters, double most, double order,
+double clip_grad_norm(const team_handle& team, const stepped_tensors& all, double most, double order,
                       bool error_if_nonfinite);
 
 }  // namespace tessera::detail
 
 namespace tessera::nn {
 
-/// Whether all gradients of a network are finite, and their norm (Σ |g|^order)^(1/order). One exchange of a number a
-/// worker lets all decide alike. Every copy is judged; its norm counts once. A worker outside of the team gets "not
-/// finite" and NaN. Outside of the team nobody knows: not finite, and no number.
+/// Whether all gradients are finite, and their norm (Σ |g|^order)^(1/order): of a network, or of what `data_parallel`
+/// or `bundle_shards` has. One exchange of a number a worker lets all decide alike. Every copy is judged; its norm
+/// counts once. Outside of the team nobody knows: not finite, and no number.
 template <class Network>
 judgement judged(const Network& net, double order = 2, call_site at = call_site::here()) {
-  const team_handle team = tessera::detail::team_of(net);
+  const team_handle team = engine::team_that_steps(net);
   const engine::scoped_context now(*team, {.name = "judging gradients", .at = at});
-  return tessera::detail::judged(team, tessera::detail::parameters_by_key(net), order);
+  return tessera::detail::judged(team, engine::stepped_tensors(net), order);
 }
 
 /// The norm of a network's gradients as one serial vector: (Σ |g|^order)^(1/order), or their maximum for infinite
@@ -44,9 +46,9 @@ judgement judged(const Network& net, double order = 2, call_site at = call_site:
 /// gradient do not count. One exchange of a number a worker.
 template <class Network>
 double grad_norm(const Network& net, double order = 2, call_site at = call_site::here()) {
-  const team_handle team = tessera::detail::team_of(net);
+  const team_handle team = engine::team_that_steps(net);
   const engine::scoped_context now(*team, {.name = "a gradient norm", .at = at});
-  return tessera::detail::judged(team, tessera::detail::parameters_by_key(net), order).norm;
+  return tessera::detail::judged(team, engine::stepped_tensors(net), order).norm;
 }
 
 /// Scales the gradients by most / (norm + 1e-6) where that is below 1, and gives the norm from before: as
@@ -55,10 +57,9 @@ double grad_norm(const Network& net, double order = 2, call_site at = call_site:
 template <class Network>
 double clip_grad_norm(const Network& net, double most, double order = 2, bool error_if_nonfinite = false,
                       call_site at = call_site::here()) {
-  const team_handle team = tessera::detail::team_of(net);
+  const team_handle team = engine::team_that_steps(net);
   const engine::scoped_context now(*team, {.name = "clipping gradients", .at = at});
-  return tessera::detail::clip_grad_norm(team, tessera::detail::parameters_by_key(net), most, order,
-                                         error_if_nonfinite);
+  return tessera::detail::clip_grad_norm(team, engine::stepped_tensors(net), most, order, error_if_nonfinite);
 }
 
 }  // namespace tessera::nn

@@ -28,16 +28,15 @@ inline double norm_of_box(const at::Tensor& g, double order) {
   return std::isfinite(most) ? most * at::norm(sizes / most, order, at::kDouble).item<double>() : most;
 }
 
-/// The norm of what this worker counts of a parameter's gradient: copies count on the first that has them, and terms as
-/// their sum. A number that is not finite counts on any worker.
-inline double part_of_norm(const nn::parameter& p, double order) {
-  p.check_reduced();
-  const at::Tensor g = p.stored().local().grad();
+/// The norm of what this worker counts of a gradient: copies count on the first that has them, and terms as their sum.
+/// A number that is not finite counts on any worker.
+inline double part_of_norm(const nn::engine::stepped_tensor& one, double order) {
+  const at::Tensor& g = one.gradient();
   if (!g.defined()) return 0;
-  const layout given = cotangent(p.stored().layout());
+  const team_handle& team = one.lies->team();
+  const layout given = cotangent(one.lies->layout());
   const layout counted = stored_form(given);
-  const tensor<dyn> summed =
-      tensor_of(p.stored().team(), counted, change_layout(p.stored().team(), given, counted, g.detach()));
+  const tensor<dyn> summed = tensor_of(team, counted, change_layout(team, given, counted, g.detach()));
   if (summed.local().numel() == 0) return 0;
   const double norm = norm_of_box(summed.local(), order);
   return is_first_copy(summed, placement::invariant) || !std::isfinite(norm) ? norm : 0;
@@ -50,38 +49,38 @@ inline bool covers(const mesh_value& all, const mesh_value& some) {
   return true;
 }
 
-TESSERA_INLINE nn::judgement judged(const team_handle& team, const keyed_parameters& parameters, double order,
+TESSERA_INLINE nn::judgement judged(const team_handle& team, const stepped_tensors& all, double order,
                                     const std::vector<double>& compared) {
   if (!(order > 0)) throw error(refusal{code::norm_of_no_order}, fmt::format("the order {}", order));
   if (!team->inside()) return {false, std::numeric_limits<double>::quiet_NaN()};
   const at::NoGradGuard no_record;
   std::vector<double> parts;
-  for (const auto& [key, p] : parameters) {
-    if (p->stored().team() != team && !covers(team->mesh(), p->stored().team()->mesh()))
-      throw error(refusal{code::other_team}, key);
-    parts.push_back(part_of_norm(*p, order));
+  for (const nn::engine::stepped_tensor& one : all) {
+    if (one.lies->team() != team && !covers(team->mesh(), one.lies->team()->mesh()))
+      throw error(refusal{code::other_team}, *one.name);
+    parts.push_back(part_of_norm(one, order));
   }
   const auto bits = [](double v) { return std::bit_cast<std::uint64_t>(v); };
   std::vector<std::uint64_t> mine{bits(norm_of(parts, order)), bits(order)};
   for (const double v : compared) mine.push_back(bits(v));
-  const std::vector<std::uint64_t> all = team->collect(mine, "summing a norm");
+  const std::vector<std::uint64_t> told = team->collect(mine, "summing a norm");
   std::vector<double> each;
-  for (std::size_t i = 0; i < all.size(); ++i) {
+  for (std::size_t i = 0; i < told.size(); ++i) {
     const std::size_t which = i % mine.size();
-    if (which == 0) each.push_back(std::bit_cast<double>(all[i]));
-    else if (all[i] != all[which])
+    if (which == 0) each.push_back(std::bit_cast<double>(told[i]));
+    else if (told[i] != told[which])
       throw error(refusal{code::workers_disagree, team->mesh().rank(team->mesh().at(0)),
                           team->mesh().rank(team->mesh().at(static_cast<int>(i / mine.size())))},
-                  "a norm, its order, or by what gradients are scaled");
+                  "a norm, its order, by what gradients are scaled, or whose they are");
   }
   const double norm = norm_of(each, order);
   return {std::isfinite(norm), norm};
 }
 
-TESSERA_INLINE void scale_gradients(const keyed_parameters& parameters, double by) {
+TESSERA_INLINE void scale_gradients(const stepped_tensors& all, double by) {
   const at::NoGradGuard no_record;
-  for (const auto& [key, p] : parameters)
-    if (at::Tensor g = p->stored().local().grad(); g.defined()) g.mul_(by);
+  for (const nn::engine::stepped_tensor& one : all)
+    if (at::Tensor g = one.gradient(); g.defined()) g.mul_(by);
 }
 
 TESSERA_INLINE double clipped_by(double norm, double most) {
@@ -90,13 +89,13 @@ TESSERA_INLINE double clipped_by(double norm, double most) {
   return by >= 1 ? 1 : by;
 }
 
-TESSERA_INLINE double clip_grad_norm(const team_handle& team, const keyed_parameters& parameters, double most,
-                                     double order, bool error_if_nonfinite) {
+TESSERA_INLINE double clip_grad_norm(const team_handle& team, const stepped_tensors& all, double most, double order,
+                                     bool error_if_nonfinite) {
   clipped_by(0, most);  // refused before workers meet
-  const nn::judgement now = judged(team, parameters, order, {most});
+  const nn::judgement now = judged(team, all, order, {most});
   if (!team->inside()) return now.norm;
   if (error_if_nonfinite && !now.finite) throw error(refusal{code::norm_not_finite}, fmt::format("{}", now.norm));
-  if (const double by = clipped_by(now.norm, most); by != 1) scale_gradients(parameters, by);
+  if (const double by = clipped_by(now.norm, most); by != 1) scale_gradients(all, by);
   return now.norm;
 }
 

@@ -16,4 +16,9 @@ inline at::Tensor refusing_gradient(const at::Tensor& leaf, const refusal& why, 
   return none;
 }
 
+/// Throws what a gradient refuses its readers with.
+inline void check_readable(const at::Tensor& gradient) {
+  if (gradient.defined() && gradient.layout() == at::kStrided) static_cast<void>(gradient.const_data_ptr());
+}
+
 }  // namespace tessera::nn::engine

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/parameter/state_dict.hpp>
+#include <tessera/nn/parameter/state_value.hpp>
 
 #include <memory>
 #include <optional>
@@ -19,31 +19,37 @@ struct average_options {
 
 namespace engine {
 
-/// A parameter or buffer of a network, and what is kept of it: its average, or a copy.
+/// A tensor of a training run, and what is kept of it: its average, or a copy.
 struct averaged_tensor {
-  explicit averaged_tensor(const parameter& p) : averaged_tensor(static_cast<const state_tensor&>(p)) { of = p; }
-  explicit averaged_tensor(const state_tensor& t);
+  explicit averaged_tensor(state_value v) : of(std::move(v)) {}
+  explicit averaged_tensor(const parameter& p) : averaged_tensor(p, true) { stored = p; }
+  explicit averaged_tensor(const buffer& b) : averaged_tensor(b, false) {}
 
-  std::string key;  ///< the serial model's; its path, where it is a part of a serial tensor
-  tensor<dyn> stored;
-  tensor<dyn> kept;
-  std::optional<parameter> of;  ///< none of a buffer
+  state_value of;
+  std::optional<parameter> stored{};  ///< where it is a network's
+
+ private:
+  averaged_tensor(const state_tensor& t, bool stepped);
 };
 
-/// Those of a network, in its order.
+/// Those of a network, or of what shows its state, in its order.
 template <class Network>
 std::vector<averaged_tensor> averaged_tensors(const Network& net) {
   std::vector<averaged_tensor> all;
-  net.each_parameter([&](const parameter& p) { all.emplace_back(p); });
-  if constexpr (requires { net.each_buffer([](const buffer&) {}); })
-    net.each_buffer([&](const buffer& b) { all.emplace_back(b); });
+  if constexpr (shows_values<Network>) {
+    for (const state_value& v : net.values()) all.emplace_back(v);
+  } else {
+    net.each_parameter([&](const parameter& p) { all.emplace_back(p); });
+    if constexpr (requires { net.each_buffer([](const buffer&) {}); })
+      net.each_buffer([&](const buffer& b) { all.emplace_back(b); });
+  }
   return all;
 }
 
 }  // namespace engine
 
 /// The exponential moving average of a network's weights: avg ← decay·avg + (1 − decay)·p at each update, and of
-/// buffers the last values.
+/// buffers the last values. The network may be a module of LibTorch that `data_parallel` or `bundle_shards` has.
 ///
 ///   nn::average average(net);
 ///   optimizer.step();
@@ -54,17 +60,17 @@ std::vector<averaged_tensor> averaged_tensors(const Network& net) {
 ///   }
 ///
 /// An update is elementwise, so each worker keeps a tile of what it shares with others: 1/p of the memory of p copies.
-/// Nothing moves, and the bits are those of one worker. Averages of half types are kept in float, where (1 − decay)·p
-/// is not rounded away. They begin with the weights as they are. All workers of the network's team make it, and call
-/// what it has, in one order. (B. T. Polyak, A. B. Juditsky, Acceleration of Stochastic Approximation by Averaging,
-/// SIAM J. Control Optim. 1992.)
+/// Of shards it keeps its own interval, and averages what the optimizer steps. Nothing moves, and the bits are those of
+/// one worker. Averages of half types are kept in float, where (1 − decay)·p is not rounded away. They begin with the
+/// weights as they are. All workers of the network's team make it, and call what it has, in one order. (B. T. Polyak,
+/// A. B. Juditsky, Acceleration of Stochastic Approximation by Averaging, SIAM J. Control Optim. 1992.)
 class average {
   struct kept_state;
 
  public:
   template <class Network>
   explicit average(const Network& net, const average_options& options = {}, call_site at = call_site::here())
-      : average(tessera::detail::team_of(net), engine::averaged_tensors(net), options, at) {}
+      : average(engine::team_that_steps(net), engine::averaged_tensors(net), options, at) {}
   average(const average&) = delete;
   average& operator=(const average&) = delete;
 
@@ -95,11 +101,15 @@ class average {
   index_t updates() const;
 
   /// Calls visit(key, tensor) for all that is kept, in the network's order: averages, and copies of buffers and of what
-  /// is not trained. Tensors lie as tiles; what they are given stays.
+  /// is not trained. Tensors lie as tiles, those of shards in one dimension; what they are given stays.
   template <class Visit>
-  void each_tensor(Visit&& visit) {
-    for (engine::averaged_tensor& one : tensors()) visit(std::as_const(one.key), one.kept);
+  void each_tensor(Visit&& visit) const {
+    for (const engine::state_value& v : values()) {
+      std::vector<tensor<dyn>> parts = v.members.empty() ? std::vector{v.lies} : engine::members_of(v);
+      for (std::size_t m = 0; m < parts.size(); ++m) visit(v.members.empty() ? v.name : v.members[m].name, parts[m]);
+    }
   }
+  const std::vector<engine::state_value>& values() const;
   /// Its numbers, the same on every worker; tensors are not among them.
   state_dict state() const;
   void load_state(const state_dict& numbers);
@@ -107,7 +117,6 @@ class average {
  private:
   average(const team_handle& team, std::vector<engine::averaged_tensor> all, const average_options& options,
           call_site at);
-  std::vector<engine::averaged_tensor>& tensors();
 
   std::shared_ptr<kept_state> kept_;
 };

@@ -35,8 +35,9 @@ struct clipping {
 ///   const nn::judgement judged = scaler.step(optimizer, net, {.most = 1.0});
 ///
 /// Workers judge all gradients in the one exchange of `judged`, so all of them step or none. The scale is one
-/// everywhere, also where only some workers have the loss. A scaler serves one network, whose team calls it in one
-/// order; a worker outside of that does not step. (P. Micikevicius et al., Mixed Precision Training, ICLR 2018.)
+/// everywhere, also where only some workers have the loss. A scaler serves one network, or what `data_parallel` or
+/// `bundle_shards` has, whose team calls it in one order. A worker outside of that does not step. (P. Micikevicius et
+/// al., Mixed Precision Training, ICLR 2018.)
 class loss_scaler {
  public:
   explicit loss_scaler(const loss_scaler_options& options = {});
@@ -57,22 +58,32 @@ class loss_scaler {
   /// reads or changes gradients between. A step follows, before another loss is scaled.
   template <class Network>
   judgement unscale(const Network& net, const clipping& to = {}, call_site at = call_site::here()) {
-    const team_handle team = tessera::detail::team_of(net);
+    const team_handle team = engine::team_that_steps(net);
     const engine::scoped_context now(*team, {.name = "unscaling gradients", .at = at});
-    return unscale(team, tessera::detail::parameters_by_key(net), to);
+    return unscale(team, engine::stepped_tensors(net), to, false);
   }
 
   /// Unscales, steps if all gradients are finite, and moves the scale. The optimizer is anything with step(), or a
-  /// function that steps several.
+  /// function that steps several. One of LibTorch steps no other leaves than those that are judged.
   template <class Optimizer, class Network>
   judgement step(Optimizer&& optimizer, const Network& net, const clipping& to = {}, call_site at = call_site::here()) {
-    if (!unscaled_ || to != clipping{}) unscale(net, to, at);
+    const team_handle team = engine::team_that_steps(net);
+    const tessera::detail::stepped_tensors all = engine::stepped_tensors(net);
+    bool others = false;
+    if constexpr (requires { optimizer.param_groups(); })
+      for (const auto& group : optimizer.param_groups()) others = others || steps_others(group.params(), all);
+    if (!unscaled_ || to != clipping{}) {
+      const engine::scoped_context now(*team, {.name = "unscaling gradients", .at = at});
+      unscale(team, all, to, others);
+    } else if (others) {
+      refuse_others(team);
+    }
     const judgement judged = *unscaled_;
     if (judged.finite) {
       if constexpr (requires { optimizer.step(); }) optimizer.step();
       else optimizer();
     }
-    stepped(tessera::detail::team_of(net), tessera::detail::parameters_by_key(net));
+    stepped(team, all);
     return judged;
   }
 
@@ -89,10 +100,14 @@ class loss_scaler {
   };
 
   void check_loss(const at::Tensor& loss) const;
-  judgement unscale(const team_handle& team, const tessera::detail::keyed_parameters& parameters, const clipping& to);
-  void stepped(const team_handle& team, const tessera::detail::keyed_parameters& parameters);
+  judgement unscale(const team_handle& team, const tessera::detail::stepped_tensors& all, const clipping& to,
+                    bool others);
+  void stepped(const team_handle& team, const tessera::detail::stepped_tensors& all);
   // Whether gradients are those that were stepped last.
-  bool are_seen(const tessera::detail::keyed_parameters& parameters) const;
+  bool are_seen(const tessera::detail::stepped_tensors& all) const;
+  // Whether one of an optimizer's leaves, which has a gradient, is none of these.
+  static bool steps_others(const std::vector<at::Tensor>& leaves, const tessera::detail::stepped_tensors& all);
+  [[noreturn]] static void refuse_others(const team_handle& team);
 
   loss_scaler_options options_;
   double scale_;

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_set>
 
 namespace tessera::nn {
 
@@ -17,7 +18,9 @@ namespace engine {
 inline bool is_scale(double s) { return s >= 1 && s <= static_cast<double>(std::numeric_limits<float>::max()); }
 
 /// Has a gradient that unscaling rounds to zero where the scale kept it.
-inline bool loses_by_unscaling(const parameter& p) { return p.stored().type() == element::float16; }
+inline bool loses_by_unscaling(const at::Tensor& leaf) {
+  return leaf.scalar_type() == at::kHalf && leaf.requires_grad();
+}
 
 }  // namespace engine
 
@@ -48,25 +51,39 @@ TESSERA_INLINE tensor<dyn> loss_scaler::scaled(const tensor<dyn>& loss) const {
   return loss * scale_;
 }
 
-TESSERA_INLINE judgement loss_scaler::unscale(const team_handle& team,
-                                              const tessera::detail::keyed_parameters& parameters, const clipping& to) {
+TESSERA_INLINE bool loss_scaler::steps_others(const std::vector<at::Tensor>& leaves,
+                                              const tessera::detail::stepped_tensors& all) {
+  std::unordered_set<const at::TensorImpl*> known;
+  for (const engine::stepped_tensor& one : all) known.insert(one.leaf().unsafeGetTensorImpl());
+  return std::any_of(leaves.begin(), leaves.end(), [&](const at::Tensor& leaf) {
+    return leaf.requires_grad() && known.count(leaf.unsafeGetTensorImpl()) == 0;
+  });
+}
+
+TESSERA_INLINE void loss_scaler::refuse_others(const team_handle& team) {
+  throw error(refusal{code::scaled_leaves_differ}, team->label());
+}
+
+// An optimizer of other leaves is refused where workers meet: one of them may have it alone.
+TESSERA_INLINE judgement loss_scaler::unscale(const team_handle& team, const tessera::detail::stepped_tensors& all,
+                                              const clipping& to, bool others) {
   tessera::detail::clipped_by(0, to.most);  // refused before workers meet
-  if (unscaled_ || are_seen(parameters)) throw error(refusal{code::unscaled_twice}, team->label());
-  for (const auto& [key, p] : parameters)
-    if (engine::loses_by_unscaling(*p) && p->stored().local().requires_grad())
-      throw error(refusal{code::half_unscaled}, key);
-  judgement now = tessera::detail::judged(team, parameters, to.order, {scale_, to.most});
+  if (unscaled_ || are_seen(all)) throw error(refusal{code::unscaled_twice}, team->label());
+  for (const engine::stepped_tensor& one : all)
+    if (engine::loses_by_unscaling(one.leaf())) throw error(refusal{code::half_unscaled}, *one.name);
+  judgement now = tessera::detail::judged(team, all, to.order, {scale_, to.most, others ? 1.0 : 0.0});
+  if (others) refuse_others(team);
   now.norm /= scale_;
-  if (now.finite) tessera::detail::scale_gradients(parameters, tessera::detail::clipped_by(now.norm, to.most) / scale_);
+  if (now.finite) tessera::detail::scale_gradients(all, tessera::detail::clipped_by(now.norm, to.most) / scale_);
   unscaled_ = now;
   return now;
 }
 
-TESSERA_INLINE void loss_scaler::stepped(const team_handle& team, const tessera::detail::keyed_parameters& parameters) {
+TESSERA_INLINE void loss_scaler::stepped(const team_handle& team, const tessera::detail::stepped_tensors& all) {
   const judgement now = *std::exchange(unscaled_, std::nullopt);
   stepped_.clear();
-  for (const auto& [key, p] : parameters)
-    if (const at::Tensor& g = p->stored().local().grad(); g.defined())
+  for (const engine::stepped_tensor& one : all)
+    if (const at::Tensor& g = one.gradient(); g.defined())
       stepped_.push_back(
           {c10::weak_intrusive_ptr<at::TensorImpl>(g.getIntrusivePtr()), static_cast<std::uint32_t>(g._version())});
   if (!team->inside()) return;
@@ -78,10 +95,10 @@ TESSERA_INLINE void loss_scaler::stepped(const team_handle& team, const tessera:
   good_steps_ = good.item<index_t>();
 }
 
-TESSERA_INLINE bool loss_scaler::are_seen(const tessera::detail::keyed_parameters& parameters) const {
+TESSERA_INLINE bool loss_scaler::are_seen(const tessera::detail::stepped_tensors& all) const {
   std::size_t i = 0;
-  for (const auto& [key, p] : parameters) {
-    const at::Tensor& g = p->stored().local().grad();
+  for (const engine::stepped_tensor& one : all) {
+    const at::Tensor& g = one.gradient();
     if (!g.defined()) continue;
     if (i == stepped_.size()) return false;
     const seen& then = stepped_[i++];

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/plan/bundles.hpp>
 #include <tessera/operation/plan/exchange_traffic.hpp>
 #include <tessera/operation/window/halo_split.hpp>
 #include <tessera/operation/window/transposed_crop.hpp>
@@ -60,14 +61,22 @@ constexpr change_memory memory_of(const layout& from, const layout& to, element 
   return m;
 }
 
+/// What a worker takes for a change between its begin and its end, beside both boxes. It is what lies between
+/// exchanges, and the number that stands for the end.
+constexpr index_t travelling_between(const layout& from, const layout& to, element e) {
+  const change c = change_between(from, to);
+  return stays(c) ? 0 : capped_sum(between(c, e), index_t{sizeof(double)});
+}
+
 /// The memory of a worker for a layer, in bytes.
 struct layer_memory {
   static_vector<change_memory, 4> operands;
   static_vector<change_memory, 4> results;
   static_vector<change_memory, 8> parameters;
-  index_t stored = 0;   ///< by its parameters
-  index_t learned = 0;  ///< by those of them that have gradients
-  index_t held = 0;     ///< by what is gathered of them and held, with its gradient
+  index_t stored = 0;      ///< by its parameters
+  index_t learned = 0;     ///< by those of them that have gradients
+  index_t held = 0;        ///< by what is gathered of them and held, with its gradient
+  index_t travelling = 0;  ///< by gradients of these on their way, which do not share bundles
   index_t buffers = 0;
   index_t beside = 0;           ///< what its operation makes besides its results, and keeps
   index_t remembered = 0;       ///< what it makes on its way to them, and keeps for its backward alone
@@ -249,6 +258,8 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
     if (!p.frozen(i)) m.learned = capped_sum(m.learned, stored);
     // What is held and its gradient, but for copies, which are there already.
     if (p.held(i)) m.held = capped_sum(m.held, capped_product(gathers.fresh + !p.frozen(i), gathers.behind));
+    if (p.held(i) && !p.frozen(i) && summed_axes(p.stored(i), p.weight(i)) == 0)
+      m.travelling = capped_sum(m.travelling, travelling_between(cotangent(p.weight(i)), cotangent(p.stored(i)), of));
   }
   for (int i = 0; i < p.buffers(); ++i)
     m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));

@@ -61,12 +61,12 @@ struct layer_bundled {
   static constexpr const bundle_member* first = members.data();
 };
 
-/// The traffic of a bundle in backward: partial → invariant of one dimension, for each list of workers that sum it.
-constexpr direction bundle_direction(const bundle_kind& kind, const bundle_member* const* members, int count) {
-  direction all;
+/// Calls visit(terms, sums, alike) for each list of workers that sum a bundle. It is partial and becomes invariant, in
+/// one dimension; `alike` lists have as much.
+template <class Visit>
+constexpr void each_sum(const bundle_kind& kind, const bundle_member* const* members, int count, Visit&& visit) {
   bool even = true;
   for (int m = 0; m < count; ++m) even = even && members[m]->even();
-  index_t busiest = 0;
   for (int i = 0; i < kind.mesh.size(); ++i) {
     const coordinates at = kind.mesh.at(i);
     bool first = true;
@@ -83,21 +83,36 @@ constexpr direction bundle_direction(const bundle_kind& kind, const bundle_membe
     terms.dims.push(flat);
     layout sums = terms;
     for (axis_placement& r : sums.placements) r.kind = placement::invariant;
-    const direction one = in_bytes(cost_between(terms, sums), kind.element);
-    const index_t times = even ? kind.mesh.size() / terms.mesh.size() : 1;
-    busiest = larger(busiest, one.busiest_worker_bytes);
-    for (index_t k = 0; k < times; ++k) all += one;
+    visit(terms, sums, even ? kind.mesh.size() / terms.mesh.size() : 1);
     if (even) break;
   }
+}
+
+/// The traffic of a bundle in backward.
+constexpr direction bundle_direction(const bundle_kind& kind, const bundle_member* const* members, int count) {
+  direction all;
+  index_t busiest = 0;
+  each_sum(kind, members, count, [&](const layout& terms, const layout& sums, index_t alike) {
+    const direction one = in_bytes(cost_between(terms, sums), kind.element);
+    busiest = larger(busiest, one.busiest_worker_bytes);
+    for (index_t k = 0; k < alike; ++k) all += one;
+  });
   all.busiest_worker_bytes = busiest;
   return all;
 }
 
-/// The traffic of these members' gradients, in the order in which forward takes them, in bundles instead of one by one.
-template <int Count>
-constexpr void in_bundles(direction& reduced, const bundle_member* const (&members)[Count]) {
-  for (const index_t n : {reduced.bytes, reduced.lower_bound_bytes, reduced.messages})
-    if (n == INT64_MAX) return;  // more than can be counted, which is refused
+/// What a worker takes for a bundle on its way, beside its terms and its sums.
+constexpr index_t bundle_between(const bundle_kind& kind, const bundle_member* const* members, int count) {
+  index_t most = 0;
+  each_sum(kind, members, count, [&](const layout& terms, const layout& sums, index_t) {
+    most = larger(most, travelling_between(terms, sums, kind.element));
+  });
+  return most;
+}
+
+/// Calls visit(kind, members, count) for each bundle of these members, in the order in which forward takes them.
+template <int Count, class Visit>
+constexpr void each_bundle(const bundle_member* const (&members)[Count], Visit&& visit) {
   bundle_packer<bundle_kind, 32> packer;
   int bundle_of[Count]{};
   int alone = 0;
@@ -105,19 +120,31 @@ constexpr void in_bundles(direction& reduced, const bundle_member* const (&membe
     if (members[m] == nullptr) continue;
     const bundle_range lies = packer.add(members[m]->kind, bytes_held(members[m]->stored, members[m]->kind.element));
     bundle_of[m] = lies.alone() ? Count + alone++ : lies.bundle;
-    const direction& one = members[m]->alone;
-    reduced.bytes -= one.bytes;
-    reduced.busiest_worker_bytes -= one.busiest_worker_bytes;
-    reduced.lower_bound_bytes -= one.lower_bound_bytes;
-    reduced.messages -= one.messages;
   }
   for (int b = 0; b < Count + alone; b = b + 1 == packer.count() ? Count : b + 1) {
     const bundle_member* those[Count]{};
     int n = 0;
     for (int m = 0; m < Count; ++m)
       if (members[m] != nullptr && bundle_of[m] == b) those[n++] = members[m];
-    if (n > 0) reduced += bundle_direction(those[0]->kind, those, n);
+    if (n > 0) visit(those[0]->kind, those, n);
   }
+}
+
+/// The traffic of these members' gradients in bundles instead of one by one.
+template <int Count>
+constexpr void in_bundles(direction& reduced, const bundle_member* const (&members)[Count]) {
+  for (const index_t n : {reduced.bytes, reduced.lower_bound_bytes, reduced.messages})
+    if (n == INT64_MAX) return;  // more than can be counted, which is refused
+  for (const bundle_member* m : members) {
+    if (m == nullptr) continue;
+    reduced.bytes -= m->alone.bytes;
+    reduced.busiest_worker_bytes -= m->alone.busiest_worker_bytes;
+    reduced.lower_bound_bytes -= m->alone.lower_bound_bytes;
+    reduced.messages -= m->alone.messages;
+  }
+  each_bundle(members, [&](const bundle_kind& kind, const bundle_member* const* those, int n) {
+    reduced += bundle_direction(kind, those, n);
+  });
 }
 
 constexpr int total_of(std::initializer_list<int> all) {
@@ -126,9 +153,9 @@ constexpr int total_of(std::initializer_list<int> all) {
   return sum;
 }
 
-// The members of a program, but for those that a node before has; null for each that is none.
-template <const auto& Program, int... Node>
-constexpr void in_bundles(direction& reduced, indices<Node...>) {
+// Calls use(members) with those of a program, if there are any; null for each that a node before has.
+template <const auto& Program, int... Node, class Use>
+constexpr void with_bundled(indices<Node...>, Use&& use) {
   constexpr int count = total_of({layer_bundled<Program.nodes[Node].record>::count...});
   if constexpr (count > 0) {
     constexpr int counts[]{layer_bundled<Program.nodes[Node].record>::count...};
@@ -139,8 +166,20 @@ constexpr void in_bundles(direction& reduced, indices<Node...>) {
       const bool taken = counts[i] > 0 && taken_before(Program, i);
       for (int k = 0; k < counts[i]; ++k) members[n++] = taken ? nullptr : firsts[i] + k;
     }
-    in_bundles(reduced, members);
+    use(members);
   }
+}
+
+// What all bundles of a program take on their way.
+template <const auto& Program, int... Node>
+constexpr index_t bundles_between(indices<Node...> nodes) {
+  index_t all = 0;
+  with_bundled<Program>(nodes, [&](const auto& members) {
+    each_bundle(members, [&](const bundle_kind& kind, const bundle_member* const* those, int n) {
+      all = capped_sum(all, bundle_between(kind, those, n));
+    });
+  });
+  return all;
 }
 
 }  // namespace tessera::detail

@@ -208,7 +208,7 @@ struct program_traffic<Program, indices<Node...>> {
       if (t.gathered.messages + t.reduced.messages > 0 && taken_before(Program, i)) t.gathered = t.reduced = {};
       all += t;
     }
-    in_bundles<Program>(all.reduced, indices<Node...>{});
+    with_bundled<Program>(indices<Node...>{}, [&](const auto& members) { in_bundles(all.reduced, members); });
     return all;
   }
   static constexpr traffic_value under(const bound_extents& known) {

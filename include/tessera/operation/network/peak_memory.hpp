@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/memory/simulated_run.hpp>
+#include <tessera/operation/network/bundled_traffic.hpp>
 #include <tessera/operation/network/network.hpp>
 
 namespace tessera {
@@ -24,14 +25,15 @@ struct memory_value {
   index_t parameters = 0;  ///< as they are stored
   index_t gradients = 0;   ///< theirs
   index_t buffers = 0;
-  index_t held = 0;  ///< by what is gathered of held parameters, and its gradients, until these are reduced
+  index_t held = 0;        ///< by what is gathered of held parameters, and its gradients, until these are reduced
+  index_t travelling = 0;  ///< by bundles of these gradients on their way, beside `held` and `gradients`
 
   friend constexpr bool operator==(const memory_value&, const memory_value&) = default;
 };
 
 /// Refuses more bytes than can be counted.
 constexpr refusal check(const memory_value& m) {
-  for (const index_t bytes : {m.forward, m.training, m.parameters, m.held})
+  for (const index_t bytes : {m.forward, m.training, m.parameters, m.held, m.travelling})
     if (bytes == INT64_MAX) return refusal{code::cost_overflows};
   return {};
 }
@@ -78,12 +80,16 @@ struct program_memory<Program, type_list<In...>, indices<Node...>> {
     all.training = training.training();
     for (int i = 0; i < Program.count && nodes != nullptr; ++i) nodes[i] = training.at(i);
     for (int i = 0; i < Program.count; ++i) {
-      if (each[i].held > 0 && !taken_before(Program, i)) all.held = capped_sum(all.held, each[i].held);
+      if (each[i].held > 0 && !taken_before(Program, i)) {
+        all.held = capped_sum(all.held, each[i].held);
+        all.travelling = capped_sum(all.travelling, each[i].travelling);
+      }
       if (owner_of(Program, i) != i) continue;
       all.parameters = capped_sum(all.parameters, each[i].stored);
       all.gradients = capped_sum(all.gradients, each[i].learned);
       all.buffers = capped_sum(all.buffers, each[i].buffers);
     }
+    all.travelling = capped_sum(all.travelling, bundles_between<Program>(indices<Node...>{}));
     return all;
   }
   static constexpr memory_value under(const bound_extents& known, node_memory* nodes = nullptr) {
