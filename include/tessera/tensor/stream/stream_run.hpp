@@ -116,7 +116,6 @@ class stream_run {
     if (coming_.turn != turn || coming_.chunk != chunk) bring(own, turn, chunk);
     std::vector<at::Tensor> come(s_.operands.size());
     std::vector<engine::stream_result> sent(s_.results.size());
-    std::vector<engine::interval> places(s_.operands.size() + s_.results.size());
     each_part([&](std::size_t i, const stream_end& e, stream_parts& p) {
       const int part = p.met(own, turn);
       if (i < s_.operands.size()) {
