@@ -99,10 +99,8 @@ TESSERA_INLINE void sharded_gradients::open_window() {
   if (stepped_) refuse_stepped();
   stepped_ = false;
   for (std::size_t i = 0; i < leaves().size(); ++i) gradient_of(i).reset();
-  for (std::size_t b = 0; b < shards_.size(); ++b) {
+  for (std::size_t b = 0; b < shards_.size(); ++b)
     states_[b].before = std::exchange(shards_[b].block.mutable_grad(), {});
-    states_[b].sum.reset();
-  }
 }
 
 /// What somebody let go of a block begins as zeros again, with the terms of its leaves.
