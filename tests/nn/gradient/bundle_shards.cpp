@@ -237,6 +237,36 @@ TEST_CASE("workers along other axes have copies of shards", "[gradient]") {
   for (int r = 0; r < 6; ++r) CHECK(well.of(r));
 }
 
+TEST_CASE("leaves by name begin with the first worker's values, and those without a gradient are left out", "[law]") {
+  const auto well = on_mesh(row_of(3), [](const team_handle& team) {
+    torch::nn::Sequential net = model(at::kDouble), whole = model(at::kDouble);
+    net->parameters()[1].set_requires_grad(false);
+    whole->parameters()[1].set_requires_grad(false);
+    bundle_shards::named_tensors leaves{{"none", at::Tensor()}};
+    for (const auto& one : net->named_parameters()) {
+      const at::NoGradGuard no_graph;
+      if (one.value().requires_grad()) one.value().add_(team->rank());
+      leaves.emplace_back(one.key(), one.value());
+    }
+    bundle_shards shards(team, leaves, {.bundle_bytes = 200});
+    nn::data_parallel parallel(team, *whole);
+    torch::optim::Adam optimizer(shards.parameters(), 0.05), beside(whole->parameters(), 0.05);
+    bool same = equal(net->parameters(), whole->parameters()) && shards.leaves().size() == 5;
+    for (int step = 0; step < 2; ++step) {
+      optimizer.zero_grad();
+      beside.zero_grad();
+      backward(net, at::kDouble, team->rank(), step);
+      backward(whole, at::kDouble, team->rank(), step);
+      optimizer.step();
+      beside.step();
+      shards.gather();
+    }
+    return same && equal(net->parameters(), whole->parameters());
+  });
+  REQUIRE(well.errors() == "");
+  for (int r = 0; r < 3; ++r) CHECK(well.of(r));
+}
+
 TEST_CASE("groups of an optimizer have shards of their own", "[gradient]") {
   const auto well = on_mesh(row_of(3), [](const team_handle& team) {
     torch::nn::Sequential net = model(at::kDouble), whole = model(at::kDouble);
