@@ -161,6 +161,19 @@ TEST_CASE("attention by parts is attention, with gradients of two orders", "[law
   CHECK(all_differences<mesh<sequence<4>>>({at::kDouble, at::kBFloat16}) == "");
 }
 
+TEST_CASE("pieces with more scores than are held at once are met in several", "[law][runtime][gradient]") {
+  const auto out = in_team<mesh<sequence<2>>>([](const team<mesh<sequence<2>>>& t) -> std::string {
+    const sizes n{4, 600, 600, 2, 1, 3, 2};  // 2,400 queries by head on each, so some hundred keys at once
+    std::string all;
+    for (const bool causal : {false, true})
+      if (const std::string why = differs(t, n, {causal, causal, 0}, causal, at::kDouble); !why.empty())
+        all += fmt::format("{}: {}\n", causal ? "causal" : "whole", why);
+    return all;
+  });
+  CHECK(out.errors() == "");
+  for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
 TEST_CASE("features become heads, as many as divide them", "[law][runtime]") {
   using pair = mesh<sequence<2>>;
   const auto out = in_team<pair>([](const team<pair>& t) -> std::string {

@@ -22,7 +22,10 @@ for case in (case for file in files for case in json.loads(file.read_text())["ca
     line = found.pop(case["id"], None)
     if line is None:
         faults.append(f"{case['id']}: no line")
-    elif line["result"] != case["wanted"] or case.get("wanted_why", "") not in line["why"]:
+        continue
+    # On devices memory is what their allocator is asked for, which frees late.
+    wanted = case.get("wanted_on_devices", case["wanted"]) if "--on-devices" in options else case["wanted"]
+    if line["result"] != wanted or case.get("wanted_why", "") not in line["why"]:
         faults.append(f"{case['id']}: {line['result']}, '{line['why']}'")
 faults += [f"{name}: a line too much" for name in found]
 for result in ("pass", "fail", "unbuilt"):

@@ -24,6 +24,9 @@ struct attended_queries {
   /// block, or of one with as many keys as queries those up to its own place.
   void each_block(const interval& keys,
                   const std::function<void(const interval&, const interval&, bool diagonal)>& f) const;
+  /// The same of so many keys at once.
+  void each_block(const interval& keys, index_t most,
+                  const std::function<void(const interval&, const interval&, bool diagonal)>& f) const;
 };
 
 /// Attention of all queries to a piece of the keys. Its results are a state: what queries read so far, and the

@@ -47,6 +47,11 @@ inline at::Tensor excluded_of(const at::Tensor& mask, index_t queries, index_t k
 inline bool is_fused(const at::Tensor& q, const at::Tensor& v) {
   return q.is_cpu() && q.size(-1) == v.size(-1) && q.numel() > 0 && v.numel() > 0;
 }
+/// How many keys of a piece are met at once: the fused kernel has its own blocks, else 1 MiB of scores is held.
+inline index_t keys_at_once(const at::Tensor& q, const at::Tensor& v, const engine::interval& keys) {
+  const index_t queries = q.size(0) * q.size(1) * q.size(2);
+  return is_fused(q, v) ? std::max<index_t>(1, keys.size()) : larger(1, (index_t{1} << 18) / larger(1, queries));
+}
 inline double scale_of(const at::Tensor& q) { return 1 / std::sqrt(static_cast<double>(q.size(-1))); }
 
 /// The scores of a block in the element in which they are added; −∞ where something is excluded.
@@ -119,20 +124,22 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
   const at::Tensor finite = l.masked_fill(l == no_weight, 0);
   const at::Tensor level = (dy * y).sum(-1) - dl;
   std::vector<at::Tensor> shares{q * 0, k * 0, v * 0};
-  of.each_block(where, [&](const engine::interval& rows, const engine::interval& keys, bool diagonal) {
-    const at::Tensor own = rows_of(q, 2, rows), other = rows_of(k, 2, keys), g = rows_of(dy, 2, rows);
-    const at::Tensor excluded = excluded_of(mask_of(mask, rows, keys), rows.size(), keys.size(), diagonal, q.options());
-    const at::Tensor weights = at::exp(scores_of(own, other, excluded) - rows_of(finite, 2, rows).unsqueeze(-1));
-    const at::Tensor of_scores =
-        weights * (at::matmul(g, rows_of(v, 2, keys).transpose(-2, -1)) - rows_of(level, 2, rows).unsqueeze(-1)) *
-        scale_of(q);
-    const auto add = [](at::Tensor& to, const engine::interval& at, const at::Tensor& more) {
-      to = to + at::constant_pad_nd(more, {0, 0, at.lo, to.size(2) - at.hi});
-    };
-    add(shares[0], rows, at::matmul(of_scores, other));
-    add(shares[1], keys, at::matmul(of_scores.transpose(-2, -1), own));
-    add(shares[2], keys, at::matmul(weights.transpose(-2, -1), g));
-  });
+  of.each_block(
+      where, keys_at_once(q, v, where), [&](const engine::interval& rows, const engine::interval& keys, bool diagonal) {
+        const at::Tensor own = rows_of(q, 2, rows), other = rows_of(k, 2, keys), g = rows_of(dy, 2, rows);
+        const at::Tensor excluded =
+            excluded_of(mask_of(mask, rows, keys), rows.size(), keys.size(), diagonal, q.options());
+        const at::Tensor weights = at::exp(scores_of(own, other, excluded) - rows_of(finite, 2, rows).unsqueeze(-1));
+        const at::Tensor of_scores =
+            weights * (at::matmul(g, rows_of(v, 2, keys).transpose(-2, -1)) - rows_of(level, 2, rows).unsqueeze(-1)) *
+            scale_of(q);
+        const auto add = [](at::Tensor& to, const engine::interval& at, const at::Tensor& more) {
+          to = to + at::constant_pad_nd(more, {0, 0, at.lo, to.size(2) - at.hi});
+        };
+        add(shares[0], rows, at::matmul(of_scores, other));
+        add(shares[1], keys, at::matmul(of_scores.transpose(-2, -1), own));
+        add(shares[2], keys, at::matmul(weights.transpose(-2, -1), g));
+      });
   for (const std::size_t i : {1, 2}) shares[i] = by_sample(shares[i], of.each, x[i].sizes());
   if (of.masked) shares.push_back(at::zeros_like(x[3]));
   return shares;
@@ -164,6 +171,17 @@ TESSERA_INLINE void attended_queries::each_block(
   }
 }
 
+TESSERA_INLINE void attended_queries::each_block(
+    const interval& keys, index_t most,
+    const std::function<void(const interval&, const interval&, bool diagonal)>& f) const {
+  for (index_t lo = keys.lo; lo < keys.hi; lo += most) {
+    const auto moved = [&](const interval& row, const interval& key, bool diagonal) {
+      f(row, {key.lo + lo - keys.lo, key.hi + lo - keys.lo}, diagonal);
+    };
+    each_block({lo, std::min(keys.hi, lo + most)}, moved);
+  }
+}
+
 TESSERA_INLINE void attention_step::add(const std::vector<at::Tensor>& pieces, const interval& where,
                                         const std::vector<stream_result>& results) const {
   using namespace tessera::detail;
@@ -174,11 +192,12 @@ TESSERA_INLINE void attention_step::add(const std::vector<at::Tensor>& pieces, c
   }
   const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
   const at::Tensor mask = q_.masked ? pieces[3] : at::Tensor();
-  q_.each_block(where, [&](const interval& rows, const interval& keys, bool diagonal) {
-    merge(tessera::detail::rows_of(y, 2, rows), tessera::detail::rows_of(l, 2, rows),
-          attend(tessera::detail::rows_of(pieces[0], 2, rows), tessera::detail::rows_of(k, 2, keys),
-                 tessera::detail::rows_of(v, 2, keys), mask_of(mask, rows, keys), diagonal));
-  });
+  q_.each_block(where, keys_at_once(pieces[0], v, where),
+                [&](const interval& rows, const interval& keys, bool diagonal) {
+                  merge(tessera::detail::rows_of(y, 2, rows), tessera::detail::rows_of(l, 2, rows),
+                        attend(tessera::detail::rows_of(pieces[0], 2, rows), tessera::detail::rows_of(k, 2, keys),
+                               tessera::detail::rows_of(v, 2, keys), mask_of(mask, rows, keys), diagonal));
+                });
 }
 TESSERA_INLINE std::shared_ptr<const stream_function> attention_step::gradient() const {
   return std::make_shared<attention_gradient>(q_);
