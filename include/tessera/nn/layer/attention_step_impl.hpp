@@ -140,7 +140,7 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
         add(shares[1], keys, at::matmul(of_scores.transpose(-2, -1), own));
         add(shares[2], keys, at::matmul(weights.transpose(-2, -1), g));
       });
-  for (const std::size_t i : {1, 2}) shares[i] = by_sample(shares[i], of.each, x[i].sizes());
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) shares[i] = by_sample(shares[i], of.each, x[i].sizes());
   if (of.masked) shares.push_back(at::zeros_like(x[3]));
   return shares;
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/tensor/change/running_change.hpp>
-#include <tessera/tensor/stream/stream.hpp>
+#include <tessera/tensor/stream/stream_end.hpp>
 #include <tessera/tensor/stream/stream_parts.hpp>
 
 #include <list>
