@@ -52,8 +52,9 @@ class local_operation {
   /// The same of pieces that come, or go, one after another; `compute` is kept for their gradients.
   template <class Compute, class... Boxes>
   tensor<dyn> streaming(const signature& op, const Compute& compute, const Boxes&... boxes) const {
-    const auto f = [op, compute, where = where_](const std::vector<at::Tensor>& x, const interval& i) {
-      return std::vector<at::Tensor>{of_piece(op, compute, where, x, i, indices_below<sizeof...(Boxes)>{})};
+    const auto f = [op, kept = std::decay_t<Compute>(compute), where = where_](const std::vector<at::Tensor>& x,
+                                                                               const interval& i) {
+      return std::vector<at::Tensor>{of_piece(op, kept, where, x, i, indices_below<sizeof...(Boxes)>{})};
     };
     return streamed(op, std::make_shared<recorded_function>(f, sizeof...(Boxes), 1), {boxes...});
   }
