@@ -129,6 +129,7 @@ template <class M>
 std::string all_differences(std::initializer_list<at::ScalarType> types) {
   const auto out = in_team<M>([&](const team<M>& t) -> std::string {
     std::string all;
+    int number = 0;
     const sizes every[]{{2, 8, 8, 2, 1, 4, 4},
                         {1, 7, 7, 1, 2, 4, 4},
                         {2, 5, 5, 2, 1, 3, 2},
@@ -141,6 +142,7 @@ std::string all_differences(std::initializer_list<at::ScalarType> types) {
             for (const index_t rows : {0, 1, 3})
               for (const at::ScalarType type : types) {
                 if (causal && n.queries != n.keys) continue;
+                if (number++ % (trials(20) == 20 ? 1 : 7) != 0) continue;  // 7: every option comes in every mesh
                 const std::string why = differs(t, n, {causal, masked, rows}, zigzag, type);
                 if (!why.empty())
                   all += fmt::format("{} queries, {} keys, {} and {} features,{}{}{} by {} in {}: {}\n", n.queries,
