@@ -4,6 +4,7 @@
 #include <tessera/tensor/memory/memory_count.hpp>
 #include <tessera/tessera.hpp>
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
 #include <CLI/CLI.hpp>
 
@@ -59,7 +60,12 @@ void report(const ts::team<pair>& team, const std::string& what, const compared&
         what, c.ratio, c.ours, c.theirs, more);
 }
 
-ts::tensor<ts::dyn> rows_of(const ts::team<pair>& team, ts::index_t rows, ts::index_t columns) {
+/// The same numbers on each worker, whatever the others draw.
+at::Tensor drawn(std::uint64_t seed, at::IntArrayRef sizes) {
+  return at::rand(sizes, at::detail::createCPUGenerator(seed));
+}
+
+ts::tensor<ts::dyn> rows_of(const ts::team<pair>& team, std::uint64_t seed, ts::index_t rows, ts::index_t columns) {
   ts::layout x;
   x.mesh = pair::value;
   x.placements.resize(1);
@@ -67,13 +73,12 @@ ts::tensor<ts::dyn> rows_of(const ts::team<pair>& team, ts::index_t rows, ts::in
   x.dims[0].extent = rows;
   x.dims[1].extent = columns;
   x.cut_by(0, 0);
-  return ts::distribute(team, x, at::rand({rows, columns}));
+  return ts::distribute(team, x, drawn(seed, {rows, columns}));
 }
 
 void products(const ts::team<pair>& team, ts::index_t t, ts::index_t d) {
-  at::manual_seed(1);
-  const ts::tensor<ts::dyn> a = rows_of(team, t, d), b = rows_of(team, t, d), c = rows_of(team, t, t);
-  const at::Tensor whole = at::rand({t, d});
+  const ts::tensor<ts::dyn> a = rows_of(team, 1, t, d), b = rows_of(team, 2, t, d), c = rows_of(team, 3, t, t);
+  const at::Tensor whole = drawn(2, {t, d});
   const auto measured = [&](const char* what, const ts::signature& op, const ts::tensor<ts::dyn>& x,
                             const ts::tensor<ts::dyn>& y, const std::function<at::Tensor()>& half) {
     std::int64_t peak = 0;
@@ -106,8 +111,7 @@ void attention(const ts::team<pair>& team, const std::string& what, bool causal)
   using queries = ts::tensor<ts::partition<pair, ts::whole, Cover, ts::whole, ts::whole, ts::whole>,
                              ts::shape_of<1, length, heads, 1, features>>;
   const nn::network<attending<Options...>, queries, keys, keys> net{team, ts::seed{1}};
-  at::manual_seed(1);
-  const at::Tensor all = at::rand({3, 1, length, heads, features});
+  const at::Tensor all = drawn(4, {3, 1, length, heads, features});
   auto q = ts::distribute<queries>(team, all[0].unsqueeze(3));
   auto k = ts::distribute<keys>(team, all[1]);
   auto v = ts::distribute<keys>(team, all[2]);

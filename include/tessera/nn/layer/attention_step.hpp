@@ -20,12 +20,13 @@ struct attended_queries {
   bool masked = false;  ///< a mask comes behind the values
   index_t split = 0;    ///< into so many heads the features of keys and values are still to be split here
 
+  /// How much is met at once: keys, and queries whose last key is their own place.
+  struct limits {
+    index_t keys, diagonal;
+  };
   /// Calls f(rows, keys, diagonal) with what queries see of the keys [a, b), by their places here. That is all of a
   /// block, or of one with as many keys as queries those up to its own place.
-  void each_block(const interval& keys,
-                  const std::function<void(const interval&, const interval&, bool diagonal)>& f) const;
-  /// The same of so many keys at once.
-  void each_block(const interval& keys, index_t most,
+  void each_block(const interval& keys, const limits& most,
                   const std::function<void(const interval&, const interval&, bool diagonal)>& f) const;
 };
 

@@ -2,18 +2,15 @@
 
 #include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/nn/layer/attention_step.hpp>
+#include <tessera/nn/layer/fused_attention.hpp>
 #include <tessera/tensor/box/element_type.hpp>
 
 #include <ATen/ATen.h>
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
-#include <optional>
 
 namespace tessera::detail {
-
-inline constexpr double no_weight = -std::numeric_limits<double>::infinity();
 
 /// All dimensions before the last ones as one; there may be no elements.
 inline at::Tensor samples_first(const at::Tensor& x, int last) {
@@ -31,7 +28,8 @@ inline at::Tensor by_head(const at::Tensor& given, index_t each, index_t split =
 }
 /// The same back, of gradients: those of a head are added.
 inline at::Tensor by_sample(const at::Tensor& x, index_t each, at::IntArrayRef sizes) {
-  return x.transpose(1, 2).unflatten(2, {x.size(1) / each, each}).sum(3).reshape(sizes);
+  const at::Tensor all = x.transpose(1, 2);
+  return (each == 1 ? all : all.unflatten(2, {x.size(1) / each, each}).sum(3)).reshape(sizes);
 }
 
 /// What is excluded of a block: by a mask [n, t, s], by the places of queries and keys, or nothing.
@@ -43,14 +41,12 @@ inline at::Tensor excluded_of(const at::Tensor& mask, index_t queries, index_t k
   return all.defined() ? all.logical_or(later) : later;
 }
 
-/// Whether LibTorch's fused kernel of the host takes these.
-inline bool is_fused(const at::Tensor& q, const at::Tensor& v) {
-  return q.is_cpu() && q.size(-1) == v.size(-1) && q.numel() > 0 && v.numel() > 0;
-}
-/// How many keys of a piece are met at once: the fused kernel has its own blocks, else 1 MiB of scores is held.
-inline index_t keys_at_once(const at::Tensor& q, const at::Tensor& v, const engine::interval& keys) {
-  const index_t queries = q.size(0) * q.size(1) * q.size(2);
-  return is_fused(q, v) ? std::max<index_t>(1, keys.size()) : larger(1, (index_t{1} << 18) / larger(1, queries));
+/// What is met at once. Where scores are held these take 1 MiB, or on a device what the queries take. LibTorch's kernel
+/// of the host meets 512 keys at once, also behind a query's own place.
+inline nn::engine::attended_queries::limits limits_of(const at::Tensor& q, const engine::interval& keys, bool fused) {
+  const index_t queries = larger(1, q.size(0) * q.size(1) * q.size(2));
+  const index_t held = larger(q.is_cpu() ? 1 : q.size(-1), (index_t{1} << 18) / queries);
+  return {fused ? larger(1, keys.size()) : held, q.is_cpu() ? 256 : larger(1, keys.size())};
 }
 inline double scale_of(const at::Tensor& q) { return 1 / std::sqrt(static_cast<double>(q.size(-1))); }
 
@@ -60,46 +56,26 @@ inline at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const at::
   return excluded.defined() ? s.masked_fill(excluded, no_weight) : s;
 }
 
-/// A mask as the fused kernel adds it.
-inline std::optional<at::Tensor> added_mask(const at::Tensor& mask, const at::Tensor& q, index_t keys, bool diagonal) {
-  if (!mask.defined()) return std::nullopt;
-  const at::Tensor excluded = excluded_of(mask, q.size(-2), keys, diagonal, q.options());
-  return at::zeros(excluded.sizes(), q.options()).masked_fill_(excluded, no_weight);
+/// Attention to a block alone, and the logarithm of the sum of its weights, in the element in which they are added.
+inline attended composed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                   const at::Tensor& excluded) {
+  const at::ScalarType sums = added_in(q.scalar_type());
+  const at::Tensor s = scores_of(q.to(sums), k.to(sums), excluded);
+  return {at::matmul(at::softmax(s, -1), v.to(sums)), at::logsumexp(s, {-1})};
 }
 
-struct attended {
-  at::Tensor y, l;
-};
-
-/// Attention to a block alone, and the logarithm of the sum of its weights; 0 and −∞ of queries that see nothing.
-inline attended attend(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
-                       bool diagonal) {
-  attended a;
-  const at::Tensor excluded = mask.defined() || !is_fused(q, v)
-                                  ? excluded_of(mask, q.size(-2), k.size(-2), diagonal, q.options())
-                                  : at::Tensor();
-  if (is_fused(q, v)) {
-    std::tie(a.y, a.l) = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, diagonal && !mask.defined(),
-                                                                         added_mask(mask, q, k.size(-2), diagonal));
-  } else {
-    const at::ScalarType sums = added_in(q.scalar_type());
-    const at::Tensor s = scores_of(q.to(sums), k.to(sums), excluded);
-    a.l = at::logsumexp(s, {-1});
-    a.y = at::matmul(at::softmax(s, -1), v.to(sums));
-  }
-  if (excluded.defined()) {
-    const at::Tensor nothing = excluded.all(-1);
-    a.y = a.y.masked_fill(nothing.unsqueeze(-1), 0);
-    a.l = a.l.masked_fill(nothing, no_weight);
-  }
-  return a;
+/// 0 and −∞ of queries that see nothing.
+inline attended seeing(attended a, const at::Tensor& excluded) {
+  if (!excluded.defined()) return a;
+  const at::Tensor nothing = excluded.all(-1);
+  return {a.y.masked_fill(nothing.unsqueeze(-1), 0), a.l.masked_fill(nothing, no_weight)};
 }
 
 /// Merges what queries read of two disjoint sets of keys.
 inline void merge(const at::Tensor& y, const at::Tensor& l, const attended& more) {
   const at::Tensor both = at::logaddexp(l, more.l.to(l.scalar_type()));
   const at::Tensor finite = both.masked_fill(both == no_weight, 0);  // nothing was seen: weights of 0
-  y.mul_(at::exp(l - finite).unsqueeze(-1)).add_(more.y * at::exp(more.l - finite).unsqueeze(-1));
+  y.mul_(at::exp(l - finite).unsqueeze(-1)).addcmul_(more.y, at::exp(more.l - finite).unsqueeze(-1));
   l.copy_(both);
 }
 
@@ -125,7 +101,8 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
   const at::Tensor level = (dy * y).sum(-1) - dl;
   std::vector<at::Tensor> shares{q * 0, k * 0, v * 0};
   of.each_block(
-      where, keys_at_once(q, v, where), [&](const engine::interval& rows, const engine::interval& keys, bool diagonal) {
+      where, limits_of(q, where, false),
+      [&](const engine::interval& rows, const engine::interval& keys, bool diagonal) {
         const at::Tensor own = rows_of(q, 2, rows), other = rows_of(k, 2, keys), g = rows_of(dy, 2, rows);
         const at::Tensor excluded =
             excluded_of(mask_of(mask, rows, keys), rows.size(), keys.size(), diagonal, q.options());
@@ -150,35 +127,30 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
 namespace tessera::nn::engine {
 
 TESSERA_INLINE void attended_queries::each_block(
-    const interval& keys, const std::function<void(const interval&, const interval&, bool diagonal)>& f) const {
-  index_t at = 0;
-  for (const interval& row : rows) {
-    const interval here{at, at + row.size()};
-    at = here.hi;
-    if (here.empty() || keys.empty()) continue;
-    if (!causal) {
-      f(here, {0, keys.size()}, false);
-      continue;
-    }
-    const auto queries = [&](index_t lo, index_t hi) { return interval{here.lo + lo - row.lo, here.lo + hi - row.lo}; };
-    const auto call = [&](index_t first, index_t last, index_t lo, index_t hi, bool diagonal) {
-      if (first < last && lo < hi) f(queries(first, last), {lo - keys.lo, hi - keys.lo}, diagonal);
-    };
-    call(row.lo, row.hi, keys.lo, std::min(keys.hi, row.lo), false);  // before all of them
-    const index_t lo = std::max(keys.lo, row.lo), hi = std::min(keys.hi, row.hi);
-    call(lo, hi, lo, hi, true);
-    call(std::max(lo, hi), row.hi, lo, keys.hi, false);  // what comes behind these keys
-  }
-}
-
-TESSERA_INLINE void attended_queries::each_block(
-    const interval& keys, index_t most,
+    const interval& keys, const limits& most,
     const std::function<void(const interval&, const interval&, bool diagonal)>& f) const {
-  for (index_t lo = keys.lo; lo < keys.hi; lo += most) {
-    const auto moved = [&](const interval& row, const interval& key, bool diagonal) {
-      f(row, {key.lo + lo - keys.lo, key.hi + lo - keys.lo}, diagonal);
-    };
-    each_block({lo, std::min(keys.hi, lo + most)}, moved);
+  for (index_t first = keys.lo; first < keys.hi; first += most.keys) {
+    const index_t last = std::min(keys.hi, first + most.keys);
+    index_t at = 0;
+    for (const interval& row : rows) {
+      const index_t here = at - row.lo;
+      at += row.size();
+      const auto call = [&](index_t from, index_t to, index_t lo, index_t hi, bool diagonal) {
+        if (from < to && lo < hi) f({here + from, here + to}, {lo - keys.lo, hi - keys.lo}, diagonal);
+      };
+      if (!causal) {
+        call(row.lo, row.hi, first, last, false);
+        continue;
+      }
+      call(row.lo, row.hi, first, std::min(last, row.lo), false);  // before all of them
+      const index_t lo = std::max(first, row.lo), hi = std::min(last, row.hi);
+      for (index_t from = lo; from < hi; from += most.diagonal) {
+        const index_t to = std::min(hi, from + most.diagonal);
+        call(from, to, lo, from, false);
+        call(from, to, from, to, true);
+      }
+      call(std::max(lo, hi), row.hi, lo, last, false);  // what comes behind these keys
+    }
   }
 }
 
@@ -186,18 +158,34 @@ TESSERA_INLINE void attention_step::add(const std::vector<at::Tensor>& pieces, c
                                         const std::vector<stream_result>& results) const {
   using namespace tessera::detail;
   const at::Tensor &y = results[0].into, &l = results[1].into;
-  if (results[0].fresh) {
-    y.zero_();
-    l.fill_(no_weight);
-  }
+  bool fresh = results[0].fresh;
+  const auto begin = [&] {
+    if (fresh) y.zero_(), l.fill_(no_weight);
+    fresh = false;
+  };
+  const at::Tensor &q = pieces[0], mask = q_.masked ? pieces[3] : at::Tensor();
   const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
-  const at::Tensor mask = q_.masked ? pieces[3] : at::Tensor();
-  q_.each_block(where, keys_at_once(pieces[0], v, where),
+  const fused_attention fused(q, k, v, q_.masked);
+  q_.each_block(where, limits_of(q, where, static_cast<bool>(fused)),
                 [&](const interval& rows, const interval& keys, bool diagonal) {
-                  merge(tessera::detail::rows_of(y, 2, rows), tessera::detail::rows_of(l, 2, rows),
-                        attend(tessera::detail::rows_of(pieces[0], 2, rows), tessera::detail::rows_of(k, 2, keys),
-                               tessera::detail::rows_of(v, 2, keys), mask_of(mask, rows, keys), diagonal));
+                  const at::Tensor excluded = excluded_of(mask_of(mask, rows, keys), rows.size(), keys.size(),
+                                                          diagonal && (q_.masked || !fused), q.options());
+                  const attended block =
+                      seeing(fused ? fused.attend({rows.lo, rows.hi}, {keys.lo, keys.hi}, excluded, diagonal)
+                                   : composed_attention(tessera::detail::rows_of(q, 2, rows),
+                                                        tessera::detail::rows_of(k, 2, keys),
+                                                        tessera::detail::rows_of(v, 2, keys), excluded),
+                             excluded);
+                  if (fresh && rows.size() == q.size(2)) {  // the first piece of all queries
+                    y.copy_(block.y);
+                    l.copy_(block.l);
+                    fresh = false;
+                    return;
+                  }
+                  begin();
+                  merge(tessera::detail::rows_of(y, 2, rows), tessera::detail::rows_of(l, 2, rows), block);
                 });
+  begin();
 }
 TESSERA_INLINE std::shared_ptr<const stream_function> attention_step::gradient() const {
   return std::make_shared<attention_gradient>(q_);
@@ -209,7 +197,9 @@ TESSERA_INLINE void attention_gradient::add(const std::vector<at::Tensor>& piece
   const std::size_t at = q_.masked ? 4 : 3;
   const at::Tensor &q = pieces[0], &y = pieces[at], &l = pieces[at + 1], &dl = pieces[at + 3];
   const at::Tensor dy = pieces[at + 2].defined() ? pieces[at + 2] : at::zeros_like(y);
-  if (dl.defined() || !is_fused(q, pieces[2])) {  // a gradient of a gradient asks for that of the logarithm too
+  const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
+  const fused_attention fused(q, k, v, q_.masked);
+  if (dl.defined() || !fused) {  // a gradient of a gradient asks for that of the logarithm too
     std::vector<at::Tensor> x = pieces;
     x[at + 2] = dy;
     if (!dl.defined()) x[at + 3] = at::zeros_like(l);
@@ -218,26 +208,42 @@ TESSERA_INLINE void attention_gradient::add(const std::vector<at::Tensor>& piece
       if (results[i].into.defined()) results[i].take(shares[i]);
     return;
   }
-  const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
   const at::Tensor mask = q_.masked ? pieces[3] : at::Tensor();
   const at::Tensor finite = mask.defined() ? l.masked_fill(l == no_weight, 0) : l;
   const at::ScalarType sums = added_in(q.scalar_type());
-  at::Tensor of_keys = at::zeros(k.sizes(), k.options().dtype(sums));
-  at::Tensor of_values = at::zeros(v.sizes(), v.options().dtype(sums));
-  if (results[0].into.defined() && results[0].fresh) results[0].into.zero_();
-  q_.each_block(where, [&](const interval& rows, const interval& keys, bool diagonal) {
+  bool fresh = results[0].fresh;
+  const auto add_to_queries = [&](const interval& rows, const at::Tensor& more) {
+    const bool whole = rows.size() == q.size(2);
+    if (fresh) whole ? results[0].into.copy_(more) : results[0].into.zero_();
+    if (!fresh || !whole) tessera::detail::rows_of(results[0].into, 2, rows).add_(more);
+    fresh = false;
+  };
+  at::Tensor of_keys, of_values;  // terms of some rows are added; the first ones of all rows are kept as they are
+  const auto add = [&](at::Tensor& all, const at::Tensor& x, const interval& rows, const at::Tensor& more) {
+    if (!all.defined() && rows.size() == x.size(2)) {
+      all = more;
+      return;
+    }
+    all = all.defined() ? all.to(sums) : at::zeros(x.sizes(), x.options().dtype(sums));
+    tessera::detail::rows_of(all, 2, rows).add_(more);
+  };
+  q_.each_block(where, limits_of(q, where, true), [&](const interval& rows, const interval& keys, bool diagonal) {
     const auto of_rows = [&](const at::Tensor& x) { return tessera::detail::rows_of(x, 2, rows); };
-    const auto of_piece = [&](const at::Tensor& x) { return tessera::detail::rows_of(x, 2, keys); };
-    const at::Tensor hidden = mask_of(mask, rows, keys);
-    const auto [a, b, c] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        of_rows(dy), of_rows(q), of_piece(k), of_piece(v), of_rows(y), of_rows(finite), 0,
-        diagonal && !hidden.defined(), added_mask(hidden, of_rows(q), keys.size(), diagonal));
-    if (results[0].into.defined()) of_rows(results[0].into).add_(a);
-    of_piece(of_keys).add_(b);
-    of_piece(of_values).add_(c);
+    const at::Tensor excluded =
+        excluded_of(mask_of(mask, rows, keys), rows.size(), keys.size(), diagonal && q_.masked, q.options());
+    const auto [a, b, c] = fused.gradients({rows.lo, rows.hi}, {keys.lo, keys.hi}, of_rows(dy),
+                                           {of_rows(y), of_rows(finite)}, excluded, diagonal);
+    if (results[0].into.defined()) add_to_queries(rows, a);
+    add(of_keys, k, keys, b);
+    add(of_values, v, keys, c);
   });
-  if (results[1].into.defined()) results[1].take(by_sample(of_keys, q_.each, pieces[1].sizes()));
-  if (results[2].into.defined()) results[2].take(by_sample(of_values, q_.each, pieces[2].sizes()));
+  if (fresh && results[0].into.defined()) results[0].into.zero_();
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    const at::Tensor& all = i == 1 ? of_keys : of_values;
+    if (!results[i].into.defined()) continue;
+    if (all.defined()) results[i].take(by_sample(all, q_.each, pieces[i].sizes()));
+    else if (results[i].fresh) results[i].into.zero_();
+  }
 }
 TESSERA_INLINE std::shared_ptr<const stream_function> attention_gradient::gradient() const {
   const std::size_t operands = q_.masked ? 4 : 3;

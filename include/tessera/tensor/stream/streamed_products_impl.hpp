@@ -65,7 +65,10 @@ inline bool add_matrices(const at::Tensor& x, const letters& left, const at::Ten
   const at::Tensor a = *as_groups(x, left, *m, {0, 1, 3}, true);
   const at::Tensor b = *as_groups(y, right, *m, {0, 3, 2}, true);
   const int before = to.fresh ? 0 : 1;
-  if (into->size(0) == 1) into->select(0, 0).addmm_(a.select(0, 0), b.select(0, 0), before, 1);
+  if (!a.is_cpu() && at::isIntegralType(a.scalar_type(), true)) {  // devices have no product of matrices of these
+    if (to.fresh) into->zero_();
+    for (index_t i = 0; i < a.size(2); ++i) into->addcmul_(a.narrow(2, i, 1), b.narrow(1, i, 1));
+  } else if (into->size(0) == 1) into->select(0, 0).addmm_(a.select(0, 0), b.select(0, 0), before, 1);
   else into->baddbmm_(a, b, before, 1);
   return true;
 }
