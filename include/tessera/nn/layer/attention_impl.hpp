@@ -73,24 +73,39 @@ inline stream attention_ends(const signature& op, const call& c, const std::vect
   return s;
 }
 
+/// Where packed sequences begin and the last one ends, by cumulative lengths, which all workers have.
+inline std::vector<index_t> sequences_of(const call& c, const at::Tensor& lengths, index_t rows) {
+  const at::Tensor all = lengths.cpu().contiguous();
+  const auto* first = all.const_data_ptr<std::int64_t>();
+  const std::vector<index_t> at(first, first + all.numel());
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (at[i] < (i == 0 ? 0 : at[i - 1]) || (i == 0 && at[i] > 0) || (i + 1 == at.size() && at[i] != rows))
+      throw error(refusal{code::packed_lengths_wrong, static_cast<index_t>(i), at[i], rows}, c.bound.team->label());
+  if (at.empty()) throw error(refusal{code::packed_lengths_wrong, 0, 0, rows}, c.bound.team->label());
+  return at;
+}
+
 /// Attention whose keys and values come part by part, or that has a mask: a stream, also where nothing is cut.
 inline at::Tensor streamed_attention(const call& c, const attention_description& layer) {
   const std::vector<at::Tensor> given = tessera::detail::with_heads(c, layer.form);
   const at::Tensor& q = given[0];
   const int batch = static_cast<int>(q.dim()) - 4;
   const local_boxes& boxes = c.bound.boxes();
-  attended_queries of{
-      {}, q.size(-2), layer.form.causal, c.operands.size() > 3, layer.form.heads > 0 ? given[1].size(-2) : 0};
+  const bool packed = c.operands.size() > 3 && c.operands[3].scalar_type() == at::kLong;
+  const bool masked = c.operands.size() > 3 && !packed;
+  attended_queries of{{}, q.size(-2), masked, layer.form.heads > 0 ? given[1].size(-2) : 0, layer.form, {}};
   const intervals& held = boxes.operands[0].held[batch];
   of.rows.assign(held.begin(), held.end());
   attention_form form = layer.form;
   form.streamed = true;
-  const signature op = tessera::detail::attention_signature(batch, form, of.masked);
+  if (packed) of.sequences = sequences_of(c, c.operands[3], boxes.operands[0].extents[batch]);
+  const signature op = tessera::detail::attention_signature(
+      batch, form, masked ? tessera::detail::behind_values::mask : tessera::detail::behind_values::nothing);
   const at::Tensor each = tessera::detail::samples_first(q, 4);
   const at::Tensor queries =
       each.reshape({each.size(0), each.size(1), each.size(2) * each.size(3), each.size(4)}).transpose(1, 2);
   std::vector<at::Tensor> x{queries};
-  x.insert(x.end(), c.operands.begin() + 1, c.operands.end());
+  x.insert(x.end(), c.operands.begin() + 1, c.operands.begin() + (masked ? 4 : 3));
 
   stream s = attention_ends(op, c, x, given[2].size(-1));
   s.f = std::make_shared<attention_step>(std::move(of));
@@ -100,7 +115,7 @@ inline at::Tensor streamed_attention(const call& c, const attention_description&
 }  // namespace engine
 
 TESSERA_INLINE at::Tensor forward(const call& c, const engine::attention_description& layer) {
-  if (layer.form.streamed || c.operands.size() > 3)
+  if (layer.form.streamed || layer.form.slides || c.operands.size() > 3)
     return c.bound.depends_on_all(engine::streamed_attention(c, layer), c.operands);
   if (c.bound.is_empty) return tessera::detail::empty_result(c.bound.outputs, c.operands);
   const std::vector<at::Tensor> given = tessera::detail::with_heads(c, layer.form);

@@ -16,14 +16,29 @@ struct attention_description {
 
 namespace detail {
 
-// The signature of attention, with a mask behind it where there is one.
-constexpr signature attention_signature(int batch, const attention_form& form, bool masked) {
+// What comes behind the values: a mask [n…, t, s] of booleans, or of numbers that are added to scores; or the
+// cumulative lengths of packed sequences.
+enum class behind_values : signed char { nothing, mask, lengths };
+constexpr behind_values behind_of(const tensor_value* x) {
+  if (x == nullptr) return behind_values::nothing;
+  return x->element == element::int64 ? behind_values::lengths : behind_values::mask;
+}
+
+// The signature of attention, with what comes behind the values.
+constexpr signature attention_signature(int batch, const attention_form& form, behind_values more) {
   signature s;
-  for (const char* own : {"TGRD", "SGD", "SGE", "TS"}) {
-    if (s.operands.count == 3 && !masked) break;
+  for (const char* own : {"TGRD", "SGD", "SGE"}) {
     letters l = letters_of(batch);
     for (char letter : named(own)) l.push(letter);
     s.operands.push(l);
+  }
+  if (more == behind_values::mask) {
+    letters l = letters_of(batch);
+    for (char letter : named("TS")) l.push(letter);
+    s.operands.push(l);
+  } else if (more == behind_values::lengths) {
+    s.operands.push(named("P"));
+    s = s.whole("P");
   }
   s.result = letters_of(batch);
   for (char letter : named("TGRE")) s.result.push(letter);
@@ -79,9 +94,10 @@ namespace engine {
 /// be split are g · d of queries, too.
 ///
 /// The sequence is whole unless keys and values are streamed: then t and s may be cut. A mask [n…, t, s] of booleans is
-/// true of what a query does not see.
+/// true of what a query does not see; one of numbers is added to the scores. Cumulative lengths [m + 1] say where each
+/// of m sequences begins, and where the last one ends: a query sees keys of its own alone.
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
-                             const tensor_value& v, const tensor_value* mask) {
+                             const tensor_value& v, const tensor_value* more) {
   if (!layer.why.ok()) return refused_layer(layer.why);
   static_vector<operand, 4> operands = no_items<operand, 4>;
   for (const tensor_value* x : {&q, &k, &v}) operands.push({x->layout, false});
@@ -96,16 +112,19 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(q.element)});
   for (element e : {k.element, v.element})
     if (e != q.element) return refused_layer(refusal{code::wrong_element, q.element, e});
-  if (mask != nullptr && mask->element != element::boolean)
-    return refused_layer(refusal{code::wrong_element, element::boolean, mask->element});
-  const signature s = detail::attention_signature(batch, layer.form, mask != nullptr);
-  if (mask != nullptr) {
-    operands.push({mask->layout, true});
-    p.add_input(mask->layout);
+  const detail::behind_values behind = detail::behind_of(more);
+  const bool is_added = behind == detail::behind_values::mask && more->element != element::boolean;
+  if (is_added && more->element != q.element)
+    return refused_layer(refusal{code::wrong_element, element::boolean, more->element});
+  const signature s = detail::attention_signature(batch, layer.form, behind);
+  if (more != nullptr) {
+    operands.push({more->layout, !is_added});
+    p.add_input(more->layout);
   }
   const inferred y = infer(s, operands);
   if (!y.why.ok()) return refused_layer(y.why);
-  if (layer.form.causal && operands[0].layout.dims[batch].extent != operands[1].layout.dims[batch].extent)
+  if ((layer.form.by_place() || behind == detail::behind_values::lengths) &&
+      operands[0].layout.dims[batch].extent != operands[1].layout.dims[batch].extent)
     return refused_layer(refusal{code::extents_differ, batch, operands[0].layout.dims[batch].extent,
                                  operands[1].layout.dims[batch].extent});
 
@@ -119,7 +138,7 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
   p.why = joined.why;
   for (int o = 0; o < operands.count; ++o)
     if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
-      p.add_exchange(p.given(o), brought(p.given(o), d), o == 3 ? element::boolean : q.element, o != 3,
+      p.add_exchange(p.given(o), brought(p.given(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
                      {d, layer.form.rows, false});
   detail::hold_attention(p, y.layout, q.element);
   return p;
@@ -129,8 +148,8 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
   return plan_of(layer, q, k, v, nullptr);
 }
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
-                             const tensor_value& v, const tensor_value& mask) {
-  return plan_of(layer, q, k, v, &mask);
+                             const tensor_value& v, const tensor_value& more) {
+  return plan_of(layer, q, k, v, &more);
 }
 
 }  // namespace engine
@@ -139,23 +158,25 @@ namespace nn {
 
 /// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives; the heads are one dimension of the result.
 ///
-/// A fourth operand, booleans of queries and keys, is true of what a query does not see; one that sees nothing gives 0.
-/// Options: `causal`, `streamed`.
+/// A fourth operand of booleans of queries and keys is true of what a query does not see; numbers are added to scores.
+/// One of int64 is the cumulative lengths of packed sequences. A query that sees nothing gives 0. Options: `causal`,
+/// `sliding_window`, `streamed`.
 template <class... Options>
 struct attention : engine::described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
-  static constexpr engine::option_kinds takes{engine::option_kind::causal, engine::option_kind::streamed};
+  static constexpr engine::option_kinds takes{engine::option_kind::causal, engine::option_kind::sliding_window,
+                                              engine::option_kind::streamed};
   static constexpr engine::attention_description description() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
-    return {o.attends, o.weights.why};
+    return {o.attends, tessera::detail::first_of(o.weights.why, o.attends.check())};
   }
   static constexpr bool only_here = true;  ///< a function of the serial model: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) {
     return plan_of(description(), q, k, v);
   }
   static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v,
-                                   const tensor_value& mask) {
-    return plan_of(description(), q, k, v, mask);
+                                   const tensor_value& more) {
+    return plan_of(description(), q, k, v, more);
   }
 };
 
@@ -167,16 +188,20 @@ struct attention_layer {
   bool streamed = false;
   index_t rows = 0;
   index_t heads = 0;  ///< into which features are split; 0: they are heads already
+  bool slides = false;
+  index_t before = 0;  ///< where it slides, so many keys before a query are seen
+  index_t after = 0;
 
   constexpr engine::attention_description description() const {
-    return {{causal, streamed, rows, heads}, rows < 0 ? refusal{code::rows_not_positive, rows} : refusal{}};
+    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after};
+    return {form, form.check()};
   }
   constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) const {
     return plan_of(description(), q, k, v);
   }
   constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v,
-                            const tensor_value& mask) const {
-    return plan_of(description(), q, k, v, mask);
+                            const tensor_value& more) const {
+    return plan_of(description(), q, k, v, more);
   }
   template <engine::DynamicFlow First, engine::DynamicFlow... Rest>
   auto operator()(const First& first, const Rest&... rest) const {

@@ -31,6 +31,7 @@ enum class option_kind : unsigned char {
   weights,
   causal,
   streamed,
+  sliding_window,
   padding_idx,
   padding_rule,
   output_padding,

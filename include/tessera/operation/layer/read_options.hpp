@@ -156,7 +156,14 @@ struct option<streamed<Rows>> : option_of_kind<option_kind::streamed> {
   static constexpr void apply(layer_options& o) {
     o.attends.streamed = true;
     o.attends.rows = Rows;
-    if (Rows < 0 && o.weights.why.ok()) o.weights.why = refusal{code::rows_not_positive, Rows};
+  }
+};
+template <index_t Before, index_t After>
+struct option<sliding_window<Before, After>> : option_of_kind<option_kind::sliding_window> {
+  static constexpr void apply(layer_options& o) {
+    o.attends.slides = true;
+    o.attends.before = Before;
+    o.attends.after = After;
   }
 };
 
