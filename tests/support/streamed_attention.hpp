@@ -24,7 +24,9 @@ struct form {
   index_t rows = 0;
   bool slides = false;
   index_t before = 0, after = 0;
-  bool adds = false;                  ///< a mask of numbers
+  bool adds = false;  ///< a mask of numbers
+  int over = 0;       ///< so many axes, the first ones, bring all rows of some heads
+  bool streamed = true;
   std::vector<index_t> lengths = {};  ///< cumulative, of packed sequences
 
   /// What queries [t] do not see of keys [s], by their places.
@@ -105,8 +107,15 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
   nn::program p;
   std::vector<nn::dynamic_flow> flows;
   for (const tensor<dyn>& one : x) flows.push_back(p.input({one.layout(), one.type()}));
-  const nn::attention_layer layer{
-      .causal = f.causal, .streamed = true, .rows = f.rows, .slides = f.slides, .before = f.before, .after = f.after};
+  static_vector<text, max_axes> over = no_items<text, max_axes>;
+  for (int a = 0; a < f.over; ++a) over.push(m.axes[a].name);
+  const nn::attention_layer layer{.causal = f.causal,
+                                  .streamed = f.streamed,
+                                  .rows = f.rows,
+                                  .slides = f.slides,
+                                  .before = f.before,
+                                  .after = f.after,
+                                  .over = over};
   p.output(x.size() > 3 ? layer(flows[0], flows[1], flows[2], flows[3]) : layer(flows[0], flows[1], flows[2]));
   const nn::dynamic_network net(t, seed{1}, p);
   const tensor<dyn> y = net(x)[0];

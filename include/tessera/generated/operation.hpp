@@ -124,6 +124,14 @@ template <class... Told> struct features_not_of_heads {
                   "that divides them");
   }
 };
+template <class... Told> struct sequence_not_cut {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.attention.over_heads] attention over heads takes queries, keys and values whose sequence "
+                  "this axis cuts; repartition them");
+  }
+};
 template <class... Told> struct window_looks_away {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -666,6 +674,11 @@ template <> struct verdict_for<&code::features_not_of_heads> {
       with::operand<Why::number(0)>,
       with::features<Why::number(1)>,
       with::heads<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::sequence_not_cut> {
+  template <class Why> using type = verdicts::sequence_not_cut<
+      typename axis_of_refusal<Why>::type,
+      with::operand<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::window_looks_away> {
   template <class Why> using type = verdicts::window_looks_away<

@@ -27,6 +27,9 @@ inline constexpr reason streamed_unalike{
 inline constexpr reason features_not_of_heads{
     "tessera.attention.heads", "operand, features, heads",
     "the features are no multiple of the heads; choose a number of heads that divides them"};
+inline constexpr reason sequence_not_cut{
+    "tessera.attention.over_heads", "axis, operand",
+    "attention over heads takes queries, keys and values whose sequence this axis cuts; repartition them"};
 inline constexpr reason window_looks_away{
     "tessera.attention.window", "before, after",
     "a sliding window has so many keys before a query and after it, none of them below 0, and none after it where "

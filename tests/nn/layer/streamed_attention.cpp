@@ -84,6 +84,43 @@ TEST_CASE("a query sees what its window and its sequence have, and scores take n
   CHECK(other_differences<mesh<sequence<8>>>() == "");
 }
 
+template <int P>
+struct other : axis<P> {};
+
+/// Attention over heads, alone and with a stream on another axis.
+template <class M>
+std::string over_differences(int axes) {
+  const auto out = in_team<M>([&](const team<M>& t) -> std::string {
+    const bool all_axes = axes == M::value.axes.count;
+    std::string all;
+    int number = 0;
+    for (const sizes& n : {sizes{2, 13, 13, 4, 1, 4, 4}, sizes{1, 12, 12, 3, 2, 3, 2}, sizes{1, 5, 5, 1, 2, 2, 2}})
+      for (const bool zigzag : {false, true})
+        for (form f : {form{}, form{.causal = true}, form{.masked = true}, form{.slides = true, .before = 2},
+                       form{.adds = true}, form{.lengths = {0, 3, n.queries}}})
+          for (const bool streamed : {false, true}) {
+            f.over = axes;
+            f.streamed = streamed;
+            if ((!all_axes && !streamed) || !tried(number++)) continue;
+            if (const std::string why = differs(t.state(), n, f, zigzag, at::kDouble); !why.empty())
+              all += fmt::format("{} rows,{}{}{}{}{}: {}\n", n.queries, f.causal ? " causal" : "",
+                                 f.masked ? " masked" : "", f.adds ? " added" : "", streamed ? " streamed" : "",
+                                 zigzag ? " zigzag" : "", why);
+          }
+    return all;
+  });
+  std::string all = out.errors();
+  for (const auto& one : out.results) all += one.value_or("");
+  return all;
+}
+
+TEST_CASE("attention over heads is attention, alone and with a stream on another axis", "[law][runtime][gradient]") {
+  CHECK(over_differences<mesh<sequence<2>>>(1) == "");
+  CHECK(over_differences<mesh<sequence<3>>>(1) == "");
+  CHECK(over_differences<mesh<other<2>, sequence<2>>>(1) == "");
+  CHECK(over_differences<mesh<other<2>, sequence<2>>>(2) == "");
+}
+
 TEST_CASE("windows and diagonals of many rows are met in strips", "[law][runtime][gradient]") {
   const auto out = in_team<mesh<sequence<2>>>([](const team<mesh<sequence<2>>>& t) -> std::string {
     std::string all;
@@ -182,6 +219,11 @@ TEST_CASE("attention that does not fit is refused by code", "[refusal]") {
   CHECK(plan(streams, x, x, x, tensor_value{lying(m, {1, 4, 4}, 1, false), element::float64}).is(code::wrong_element));
   CHECK(plan({.streamed = true, .heads = 3, .slides = true, .before = -1}, x, x, x).is(code::window_looks_away));
   CHECK(plan({.causal = true, .heads = 3, .slides = true, .after = 1}, x, x, x).is(code::window_looks_away));
+  nn::attention_layer over{.heads = 3};
+  over.over.push(m.axes[0].name);
+  CHECK(plan(over, x, x, x).ok());
+  const layout here = lying(m, {1, 4, 6}, -1, false);
+  CHECK(plan(over, here, here, here).is(code::sequence_not_cut));
   CHECK(plan({.causal = true, .streamed = true, .heads = 3}, x, lying(m, {1, 8, 6}, 1, false),
              lying(m, {1, 8, 6}, 1, false))
             .is(code::extents_differ));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/rule/axes_by_name.hpp>
 
 namespace tessera {
 
@@ -71,6 +72,34 @@ constexpr refusal split_heads(layout& x, int operand_number, index_t heads) {
   return {};
 }
 
+// Moves a cut of the sequence by some axes to the heads, in grains of their features; away, where there are none.
+constexpr refusal move_to_heads(layout& x, int sequence, int heads, index_t grain,
+                                const static_vector<int, max_axes>& axes, int operand_number) {
+  const bool dealt = x.dims[sequence].zigzag;
+  for (int a : axes) {
+    const axis_placement& r = x.placements[a];
+    if (x.mesh.axes[a].extent > 1 && (r.kind != placement::cut || r.dimension != sequence))
+      return refusal{code::sequence_not_cut, x.mesh.axes[a].name, operand_number};
+    x.set_placement(a, {});
+  }
+  x.dims[sequence].zigzag = dealt && x.levels(sequence) > 0;
+  if (heads < 0) return {};
+  if (x.levels(heads) == 0) x.dims[heads].balance(grain);
+  for (int i = 0; i < axes.count; ++i) x.cut_by(heads, axes[i], i > 0);
+  return {};
+}
+
+// A result whose heads are whole again, and whose sequence lies as that of the queries.
+constexpr layout moved_from_heads(layout y, int sequence, const layout& queries,
+                                  const static_vector<int, max_axes>& axes) {
+  for (int a : axes) y.set_placement(a, {});
+  y.dims[sequence] = queries.dims[sequence];
+  for (int a = 0; a < y.placements.count; ++a)
+    if (const axis_placement& r = queries.placements[a]; r.kind == placement::cut && r.dimension == sequence)
+      y.placements[a] = r;
+  return y;
+}
+
 // The memory of LibTorch's fused kernel: its operands and result, and a number for each query. Keys and values are
 // copied out for each of their queries. A gradient that is differentiated reads the same. `heads` is the result before
 // its heads are joined.
@@ -101,8 +130,22 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
   if (!layer.why.ok()) return refused_layer(layer.why);
   static_vector<operand, 4> operands = no_items<operand, 4>;
   for (const tensor_value* x : {&q, &k, &v}) operands.push({x->layout, false});
+  refusal unknown;
+  unsigned seen = 0;
+  const static_vector<int, max_axes> over = detail::found(q.layout.mesh, layer.form.over, seen, unknown);
+  if (!unknown.ok()) return refused_layer(unknown);
+  const int sequence = q.layout.dims.count - (layer.form.heads > 0 ? 2 : 4);
+  if (sequence < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
+  for (int o = 0; o < 3 && over.count > 0; ++o) {
+    layout& x = operands[o].layout;
+    if (x.dims.count < sequence + 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 3, x.dims.count});
+    const index_t grain = layer.form.heads > 0 ? detail::larger(1, x.dims[sequence + 1].extent / layer.form.heads) : 1;
+    if (const refusal r = detail::move_to_heads(x, sequence, sequence + 1, grain, over, o); !r.ok())
+      return refused_layer(r);
+  }
   layer_plan p;
-  for (const operand& x : operands) p.add_input(x.layout);
+  const tensor_value* const given[]{&q, &k, &v};
+  for (int o = 0; o < 3; ++o) p.add_input(given[o]->layout, operands[o].layout);
   for (int o = 0; o < 3 && layer.form.heads > 0; ++o)
     if (const refusal r = detail::split_heads(operands[o].layout, o, layer.form.heads); !r.ok())
       return refused_layer(r);
@@ -119,7 +162,10 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
   const signature s = detail::attention_signature(batch, layer.form, behind);
   if (more != nullptr) {
     operands.push({more->layout, !is_added});
-    p.add_input(more->layout);
+    if (behind == detail::behind_values::mask && more->layout.dims.count > sequence)
+      if (const refusal r = detail::move_to_heads(operands[3].layout, sequence, -1, 1, over, 3); !r.ok())
+        return refused_layer(r);
+    p.add_input(more->layout, operands[3].layout);
   }
   const inferred y = infer(s, operands);
   if (!y.why.ok()) return refused_layer(y.why);
@@ -134,11 +180,12 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
   join.result = letters_of(batch);
   for (char letter : named("TH")) join.result.push(letter);
   const layer_plan joined = detail::local(y.layout, join.merged("GRE", 'H'));
-  p.add_output(joined.output());
+  if (over.count == 0) p.add_output(joined.output());
+  else p.add_output(joined.output(), detail::moved_from_heads(joined.output(), batch, q.layout, over));
   p.why = joined.why;
   for (int o = 0; o < operands.count; ++o)
     if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
-      p.add_exchange(p.given(o), brought(p.given(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
+      p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
                      {d, layer.form.rows, false});
   detail::hold_attention(p, y.layout, q.element);
   return p;
@@ -160,12 +207,12 @@ namespace nn {
 ///
 /// A fourth operand of booleans of queries and keys is true of what a query does not see; numbers are added to scores.
 /// One of int64 is the cumulative lengths of packed sequences. A query that sees nothing gives 0. Options: `causal`,
-/// `sliding_window`, `streamed`.
+/// `sliding_window`, `streamed`, `over_heads`.
 template <class... Options>
 struct attention : engine::described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
   static constexpr engine::option_kinds takes{engine::option_kind::causal, engine::option_kind::sliding_window,
-                                              engine::option_kind::streamed};
+                                              engine::option_kind::streamed, engine::option_kind::over_heads};
   static constexpr engine::attention_description description() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
     return {o.attends, tessera::detail::first_of(o.weights.why, o.attends.check())};
@@ -191,9 +238,11 @@ struct attention_layer {
   bool slides = false;
   index_t before = 0;  ///< where it slides, so many keys before a query are seen
   index_t after = 0;
+  /// axes that cut the sequence before and behind it, and the heads in it
+  static_vector<text, engine::max_axes> over = engine::no_items<text, engine::max_axes>;
 
   constexpr engine::attention_description description() const {
-    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after};
+    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after, over};
     return {form, form.check()};
   }
   constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) const {

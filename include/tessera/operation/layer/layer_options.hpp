@@ -17,6 +17,7 @@ struct attention_form {
   bool slides = false;    ///< a query at i sees the keys of [i − before, i + after] alone
   index_t before = 0;
   index_t after = 0;
+  static_vector<text, max_axes> over = no_items<text, max_axes>;  ///< axes whose cut of the sequence goes to the heads
 
   /// Whether queries and keys are compared by their places.
   constexpr bool by_place() const { return causal || slides; }

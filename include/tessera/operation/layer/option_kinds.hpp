@@ -32,6 +32,7 @@ enum class option_kind : unsigned char {
   causal,
   streamed,
   sliding_window,
+  over_heads,
   padding_idx,
   padding_rule,
   output_padding,

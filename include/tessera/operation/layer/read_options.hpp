@@ -177,6 +177,10 @@ constexpr void name_axes(layer_options& o, static_vector<text, max_axes>& names)
   if (many.ok()) (names.push(short_name_of<bare_axis<Axes>>()), ...);
 }
 template <class... Axes>
+struct option<over_heads<Axes...>> : option_of_kind<option_kind::over_heads> {
+  static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.attends.over); }
+};
+template <class... Axes>
 struct option<cut_out<Axes...>> : option_of_kind<option_kind::cut_out> {
   static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.weights.cut_out); }
 };
