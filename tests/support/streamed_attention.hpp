@@ -115,7 +115,7 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
                                   .slides = f.slides,
                                   .before = f.before,
                                   .after = f.after,
-                                  .over = over};
+                                  .over = tessera::engine::axis_names(over)};
   p.output(x.size() > 3 ? layer(flows[0], flows[1], flows[2], flows[3]) : layer(flows[0], flows[1], flows[2]));
   const nn::dynamic_network net(t, seed{1}, p);
   const tensor<dyn> y = net(x)[0];

@@ -219,8 +219,9 @@ TEST_CASE("attention that does not fit is refused by code", "[refusal]") {
   CHECK(plan(streams, x, x, x, tensor_value{lying(m, {1, 4, 4}, 1, false), element::float64}).is(code::wrong_element));
   CHECK(plan({.streamed = true, .heads = 3, .slides = true, .before = -1}, x, x, x).is(code::window_looks_away));
   CHECK(plan({.causal = true, .heads = 3, .slides = true, .after = 1}, x, x, x).is(code::window_looks_away));
-  nn::attention_layer over{.heads = 3};
-  over.over.push(m.axes[0].name);
+  static_vector<text, max_axes> line = no_items<text, max_axes>;
+  line.push(m.axes[0].name);
+  const nn::attention_layer over{.heads = 3, .over = tessera::engine::axis_names(line)};
   CHECK(plan(over, x, x, x).ok());
   const layout here = lying(m, {1, 4, 6}, -1, false);
   CHECK(plan(over, here, here, here).is(code::sequence_not_cut));

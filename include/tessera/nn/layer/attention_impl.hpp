@@ -95,7 +95,8 @@ inline at::Tensor streamed_attention(const call& c, const std::vector<at::Tensor
   const local_boxes& boxes = c.bound.boxes();
   const bool packed = used.size() > 3 && used[3].scalar_type() == at::kLong;
   const bool masked = used.size() > 3 && !packed;
-  attended_queries of{{}, q.size(-2), masked, layer.form.heads > 0 ? given[1].size(-2) : 0, layer.form, {}};
+  attended_queries of{
+      {}, tessera::detail::larger(1, q.size(-2)), masked, layer.form.heads > 0 ? given[1].size(-2) : 0, layer.form, {}};
   const intervals& held = boxes.operands[0].held[batch];
   of.rows.assign(held.begin(), held.end());
   attention_form form = layer.form;

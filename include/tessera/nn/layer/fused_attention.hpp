@@ -100,7 +100,7 @@ class fused_attention {
       }
       default:
         std::tie(d[0], d[1], d[2]) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-            dy, q, k, v, whole.y, whole.l, 0, causal, more, scale_);
+            aligned(dy), q, k, v, aligned(whole.y), whole.l, 0, causal, more, scale_);
     }
     for (std::size_t i = 0; i < 3; ++i) d[i] = d[i].narrow(-1, 0, features_[i]);
     return d;
@@ -114,9 +114,9 @@ class fused_attention {
     return alike_ || chosen == at::SDPBackend::math ? chosen : at::SDPBackend::efficient_attention;
   }
 
-  /// As kernels of devices load it: features by eights, at multiples of 16 bytes.
+  /// As kernels load it: features side by side, and on devices by eights at multiples of 16 bytes.
   static at::Tensor aligned(const at::Tensor& x) {
-    if (!x.is_cuda()) return x;
+    if (!x.is_cuda()) return x.stride(-1) == 1 ? x : x.contiguous();
     if (const std::int64_t more = (8 - x.size(-1) % 8) % 8; more > 0) return at::constant_pad_nd(x, {0, more});
     bool fits = x.stride(-1) == 1 && reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) % 16 == 0;
     for (std::int64_t d = 0; d + 1 < x.dim(); ++d) fits = fits && x.stride(d) % 8 == 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/layer/value_options.hpp>
 #include <tessera/operation/rule/axes_by_name.hpp>
 
 namespace tessera {
@@ -238,11 +239,10 @@ struct attention_layer {
   bool slides = false;
   index_t before = 0;  ///< where it slides, so many keys before a query are seen
   index_t after = 0;
-  /// axes that cut the sequence before and behind it, and the heads in it
-  static_vector<text, engine::max_axes> over = engine::no_items<text, engine::max_axes>;
+  engine::axis_names over = {};  ///< those that cut the sequence before and behind it, and the heads in it
 
   constexpr engine::attention_description description() const {
-    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after, over};
+    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after, over.list()};
     return {form, form.check()};
   }
   constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) const {
