@@ -197,9 +197,10 @@ void roll_attention(roller& r) {
     q.dims[1].tile();
   }
   std::vector<std::string> moved;
-  for (int level = 0; level < q.levels(1) && over; ++level)
-    if (const text& name = q.mesh.axes[q.cutter(1, level)].name; level == 0 || r.once_in(2))
-      moved.emplace_back(name.data, static_cast<std::size_t>(name.size));
+  for (int level = 0; level < q.levels(1) && over && (level == 0 || r.once_in(2)); ++level) {
+    const text& name = q.mesh.axes[q.cutter(1, level)].name;
+    moved.emplace_back(name.data, static_cast<std::size_t>(name.size));
+  }
   if (!streamed)  // what does not go to the heads is whole
     for (int level = q.levels(1) - 1; level >= static_cast<int>(moved.size()); --level)
       q.set_placement(q.cutter(1, level), {});
