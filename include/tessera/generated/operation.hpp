@@ -14,6 +14,7 @@ namespace with {
 template <element> struct expected_element;
 template <element> struct given_element;
 template <index_t> struct after;
+template <index_t> struct base;
 template <index_t> struct before;
 template <index_t> struct bound;
 template <index_t> struct character;
@@ -122,6 +123,20 @@ template <class... Told> struct features_not_of_heads {
     static_assert(Where::ok,
                   "[tessera.attention.heads] the features are no multiple of the heads; choose a number of heads "
                   "that divides them");
+  }
+};
+template <class... Told> struct features_odd {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.rotary.features] pairs of features are rotated; take an even number of them");
+  }
+};
+template <class... Told> struct base_not_positive {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.rotary.base] angles are powers of a base of 1 or more, such as 10000");
   }
 };
 template <class... Told> struct sequence_not_cut {
@@ -674,6 +689,12 @@ template <> struct verdict_for<&code::features_not_of_heads> {
       with::operand<Why::number(0)>,
       with::features<Why::number(1)>,
       with::heads<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::features_odd> {
+  template <class Why> using type = verdicts::features_odd<with::features<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::base_not_positive> {
+  template <class Why> using type = verdicts::base_not_positive<with::base<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::sequence_not_cut> {
   template <class Why> using type = verdicts::sequence_not_cut<

@@ -18,8 +18,8 @@ struct attention_description {
 
 namespace detail {
 
-// What comes behind the values: a mask [n…, t, s] of booleans, or of numbers that are added to scores; or the
-// cumulative lengths of packed sequences.
+// What comes behind the values. A mask [n…, t, s] is of booleans, or of numbers that are added to scores; lengths of
+// packed sequences are cumulative.
 enum class behind_values : signed char { nothing, mask, lengths };
 constexpr behind_values behind_of(const tensor_value* x) {
   if (x == nullptr) return behind_values::nothing;

@@ -86,8 +86,9 @@ struct padding_idx {};
 /// In attention a query sees the keys up to its own place.
 struct causal {};
 
-/// Attention gives each worker all rows of some heads: these axes cut the sequence before and behind it, heads in it
-/// (Jacobs et al., DeepSpeed Ulysses, 2023).
+/// In attention each worker has all rows of some heads: these axes cut the sequence before and behind it, heads in it.
+///
+/// Jacobs et al., DeepSpeed Ulysses, 2023.
 template <class... Axes>
 struct over_heads {};
 
