@@ -1,5 +1,5 @@
-// Trains a small transformer on the bytes of a text over four workers, data x model, and the same network serially
-// beside it.
+// Trains a small transformer on the bytes of a text, over workers that divide samples, places and heads, and the same
+// network serially beside it.
 #include "figure.hpp"
 #include "serial.hpp"
 #include "text.hpp"
@@ -75,24 +75,27 @@ history train_serial(const task& job, const weights& initial, ts::nn::progress_l
   return h;
 }
 
+template <int Data, int Sequence, int Model>
 int run(int argc, char** argv, const ts::launch_options& options, const task& job) {
+  using lying = over<Data, Sequence, Model>;
+  using grid = typename lying::grid;
+  using tokens = typename lying::tokens;
   return ts::launch<grid>(argc, argv, options, [&](ts::team<grid>& team) {
     const bool speaks = team.first();
-    network net{team, ts::seed{job.seed}};
+    typename lying::network net{team, ts::seed{job.seed}};
     ts::nn::state_dict initial = ts::nn::state_of(net);
     for (const char* key : {"table.weight", "order.weight"}) initial.at(key) *= 0.02;
     ts::nn::assign(net, initial);
-    const auto where = ts::distribute<places>(team, at::arange(length, at::kLong));
+    const auto where = ts::distribute<typename lying::places>(team, at::arange(length, at::kLong));
     const auto loss_of = [&](const batch& b) {
-      const auto [scores, labels] =
-          net(ts::distribute<tokens>(team, b.inputs), where, ts::distribute<tokens>(team, b.labels));
-      return ts::nn::cross_entropy(scores, labels);
+      return ts::nn::cross_entropy(net(ts::distribute<tokens>(team, b.inputs), where),
+                                   ts::distribute<tokens>(team, b.labels));
     };
     if (speaks) {
       std::int64_t numbers = 0;
       for (const auto& [key, t] : initial) numbers += t.numel();
-      fmt::print("{} workers, data x model; {} parameters, {} bytes of text\n", team.size(), numbers,
-                 job.data.train.size());
+      fmt::print("{} x {} x {} workers, data x sequence x model; {} parameters, {} bytes of text\n", Data, Sequence,
+                 Model, numbers, job.data.train.size());
     }
     torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(job.learning_rate));
     history h;
@@ -119,15 +122,14 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
         for (std::int64_t i = 0; i < known; ++i)
           seen[0][i] = static_cast<std::int64_t>(
               static_cast<unsigned char>(sample[sample.size() - static_cast<std::size_t>(known - i)]));
-        const auto [scores, labels] =
-            net(ts::distribute<tokens>(team, seen), where, ts::distribute<tokens>(team, seen));
-        sample += printable(drawn(ts::full_tensor(scores)[known - 1], chance));
+        const at::Tensor scores = ts::full_tensor(net(ts::distribute<tokens>(team, seen), where));
+        sample += printable(drawn(scores[0].select(1, known - 1), chance));
       }
     }
     if (!speaks) return;
     fmt::print("\n{}\n\n", sample);
     if (!job.figure.empty()) {
-      write_figure(job.figure, h.losses, "Bytes of text over 2 x 2 workers");
+      write_figure(job.figure, h.losses, fmt::format("Bytes of text over {} workers", team.size()));
       fmt::print("picture: {}\n", job.figure);
     }
     if (!job.serial) {
@@ -153,13 +155,17 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Trains a small transformer on the bytes of a text over four workers, two by samples and two by heads.\n"
+      "Trains a small transformer on the bytes of a text over workers that divide samples, places and heads.\n"
       "Without a launcher the workers are threads; under mpirun -np 4 each is a process."};
   task job;
   ts::launch_options options;
   std::string from = "/usr/share/common-licenses";
   bool alone = false;
+  std::string mesh = "2x1x2";
   app.add_option("--text", from, "a file, or a folder whose files are read")->capture_default_str();
+  app.add_option("--mesh", mesh, "workers by samples, by places and by heads: data x sequence x model")
+      ->check(CLI::IsMember({"2x1x2", "1x2x2", "2x2x2"}))
+      ->capture_default_str();
   app.add_option("--steps", job.steps, "steps of training")->check(CLI::Range(1, 100'000))->capture_default_str();
   app.add_option("--learning-rate", job.learning_rate, "step of the optimizer")
       ->check(CLI::PositiveNumber)
@@ -175,7 +181,8 @@ int main(int argc, char** argv) {
   job.serial = !alone;
   try {
     job.data = read(from, length + 1);
-    return run(argc, argv, options, job);
+    const auto train = mesh == "1x2x2" ? run<1, 2, 2> : mesh == "2x2x2" ? run<2, 2, 2> : run<2, 1, 2>;
+    return train(argc, argv, options, job);
   } catch (const std::exception& e) {
     fmt::print(stderr, "gpt: {}\n", e.what());
     return 1;
