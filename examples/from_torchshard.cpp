@@ -106,7 +106,8 @@ void classifier(const ts::team<grid>& team) {
       nn::cut_state(all, cuts, 2, team.coordinate<model>());  // relocate_state_dict, as files have it
   nn::assign(net, all);                                       // relocate_state_dict, of this network
   // [end]
-  expect_equal(mine.at("head.weight"), all.at("head.weight").tensor_split(2)[team.coordinate<model>()], "a part");
+  expect_equal(mine.at("head.weight"),
+               all.at("head.weight").tensor_split(2).at(static_cast<std::size_t>(team.coordinate<model>())), "a part");
 
   const at::Tensor leaf = whole.clone().requires_grad_();
   const at::Tensor wanted = serial(all, leaf, label);

@@ -189,7 +189,8 @@ TEST_CASE("a network may have a margin, typed, put together while it runs or of 
   wanted.backward();
   const std::string file = R"({"inputs": [
       {"name": "x", "shape": [4, 7], "element": "double", "dims": [{"blocks": ["up"]}, {"blocks": ["across"]}]},
-      {"name": "y", "shape": [4], "element": "int64", "dims": [{"blocks": ["up"]}], "meaning": {"across": "invariant"}}],
+      {"name": "y", "shape": [4], "element": "int64", "dims": [{"blocks": ["up"]}],
+       "meaning": {"across": "invariant"}}],
     "nodes": [{"name": "a", "of": ["x", "y"], "function": "angular_margin", "margin": 0.25, "scale": 8, "easy": true},
               {"name": "loss", "of": ["a", "y"], "function": "cross_entropy"}], "outputs": "loss"})";
   CHECK(satisfied<grid>([&](team<grid>& t) {

@@ -4,6 +4,7 @@
 #include <tessera/operation/function/normalize.hpp>
 #include <tessera/operation/function/verbs.hpp>
 #include <tessera/operation/layer/free_weight.hpp>
+#include <tessera/operation/program/chain.hpp>
 
 namespace tessera {
 
