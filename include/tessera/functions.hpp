@@ -15,6 +15,7 @@
 #include <tessera/operation/function/own.hpp>
 #include <tessera/operation/function/pad.hpp>
 #include <tessera/operation/function/reductions.hpp>
+#include <tessera/operation/function/rotary.hpp>
 #include <tessera/operation/function/scale_gradient.hpp>
 #include <tessera/operation/function/shaping.hpp>
 #include <tessera/operation/function/typed.hpp>

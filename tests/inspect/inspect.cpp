@@ -285,6 +285,12 @@ TEST_CASE("networks: the same traffic in the table, as JSON and in the picture",
   CHECK(network_table<held>(bind<batch>(4)).find("reduced once") != std::string::npos);
   const std::string once = fmt::format("\"gathered\": {{\"bytes\": {},", traffic<held>(bind<batch>(4)).gathered.bytes);
   CHECK(network_json<held>(bind<batch>(4)).find(once) != std::string::npos);
+  using bundled = sequential_type<image, nn::bundled<nn::conv<2, kernel<3, 3>, padding<1, 1>>, row, col>>;
+  const index_t travelling = peak_memory<bundled>(bind<batch>(4)).travelling;
+  CHECK(travelling > 0);
+  CHECK(network_table<bundled>(bind<batch>(4)).find("bundles of gradients on their way") != std::string::npos);
+  const std::string bytes = fmt::format("\"travelling\": {}}}", travelling);
+  CHECK(network_json<bundled>(bind<batch>(4)).find(bytes) != std::string::npos);
 }
 
 }  // namespace tessera::testing

@@ -22,17 +22,32 @@ struct form {
   bool causal = false;
   bool masked = false;
   index_t rows = 0;
+  bool slides = false;
+  index_t before = 0, after = 0;
+  bool adds = false;  ///< a mask of numbers
+  int over = 0;       ///< so many axes, the first ones, bring all rows of some heads
+  bool streamed = true;
+  std::vector<index_t> lengths = {};  ///< cumulative, of packed sequences
+
+  /// What queries [t] do not see of keys [s], by their places.
+  at::Tensor hidden(index_t queries, index_t keys) const {
+    const at::Tensor i = at::arange(queries, at::kLong).unsqueeze(1), j = at::arange(keys, at::kLong);
+    at::Tensor all = at::zeros({queries, keys}, at::kBool);
+    if (causal) all = all.logical_or(j > i);
+    if (slides) all = all.logical_or(j < i - before).logical_or(j > i + after);
+    if (lengths.empty()) return all;
+    const at::Tensor ends = at::tensor(lengths, at::kLong);
+    return all.logical_or(at::searchsorted(ends, i, false, true) != at::searchsorted(ends, j, false, true));
+  }
 };
 
 /// softmax(q kᵀ / √d) v of [n, t, g, r, d], [n, s, g, d], [n, s, g, e], by differentiable functions of LibTorch.
 inline at::Tensor serial(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
-                         bool causal) {
+                         const form& f) {
   at::Tensor s = at::einsum("btgrd,bsgd->btgrs", {q, k}) / std::sqrt(static_cast<double>(q.size(-1)));
-  at::Tensor hidden = at::zeros({q.size(0), q.size(1), 1, 1, k.size(1)}, at::kBool);
-  if (causal)
-    hidden =
-        hidden.logical_or(at::ones({q.size(1), k.size(1)}, at::kBool).triu(1).view({1, q.size(1), 1, 1, k.size(1)}));
-  if (mask.defined()) hidden = hidden.logical_or(mask.unsqueeze(2).unsqueeze(2));
+  at::Tensor hidden = f.hidden(q.size(1), k.size(1)).view({1, q.size(1), 1, 1, k.size(1)});
+  if (mask.defined() && f.adds) s = s + mask.unsqueeze(2).unsqueeze(2);
+  else if (mask.defined()) hidden = hidden.logical_or(mask.unsqueeze(2).unsqueeze(2));
   const at::Tensor nothing = hidden.all(-1, true);
   s = s.masked_fill(hidden, -1e300);
   const at::Tensor p = at::softmax(s, -1).masked_fill(nothing, 0);
@@ -73,19 +88,35 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
     mask.narrow(1, 0, 1).narrow(2, 0, n.keys / 2).fill_(true);
   }
   std::vector<tensor<dyn>> x;
-  const layout lies[]{of_q, of_k, of_v};
+  const layout lies[]{of_q, of_k, of_v, of_mask};
   for (std::size_t i = 0; i < 3; ++i) {
     x.push_back(distribute(t, lies[i], whole[i].clone().to(device)));
     x.back().requires_grad();
     whole[i].requires_grad_();
   }
   if (f.masked) x.push_back(distribute(t, of_mask, mask.to(device)));
+  if (f.adds) {
+    whole.push_back(global(of_mask, 4).requires_grad_());
+    x.push_back(distribute(t, of_mask, whole[3].detach().clone().to(device)));
+    x.back().requires_grad();
+  }
+  if (!f.lengths.empty())
+    x.push_back(distribute(t, lying(m, {static_cast<index_t>(f.lengths.size())}, -1, false),
+                           at::tensor(f.lengths, at::kLong).to(device)));
 
   nn::program p;
   std::vector<nn::dynamic_flow> flows;
   for (const tensor<dyn>& one : x) flows.push_back(p.input({one.layout(), one.type()}));
-  const nn::attention_layer layer{.causal = f.causal, .streamed = true, .rows = f.rows};
-  p.output(f.masked ? layer(flows[0], flows[1], flows[2], flows[3]) : layer(flows[0], flows[1], flows[2]));
+  static_vector<text, max_axes> over = no_items<text, max_axes>;
+  for (int a = 0; a < f.over; ++a) over.push(m.axes[a].name);
+  const nn::attention_layer layer{.causal = f.causal,
+                                  .streamed = f.streamed,
+                                  .rows = f.rows,
+                                  .slides = f.slides,
+                                  .before = f.before,
+                                  .after = f.after,
+                                  .over = tessera::engine::axis_names(over)};
+  p.output(x.size() > 3 ? layer(flows[0], flows[1], flows[2], flows[3]) : layer(flows[0], flows[1], flows[2]));
   const nn::dynamic_network net(t, seed{1}, p);
   const tensor<dyn> y = net(x)[0];
 
@@ -97,21 +128,23 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
   };
   std::vector<at::Tensor> wide;
   for (const at::Tensor& one : whole) wide.push_back(one.detach().to(at::kDouble).requires_grad_());
-  const at::Tensor wanted = serial(wide[0], wide[1], wide[2], mask, f.causal);
+  const at::Tensor wanted = serial(wide[0], wide[1], wide[2], f.adds ? wide[3] : mask, f);
+  const std::size_t leaves_of = whole.size();
   if (far(wanted, y)) return "the result";
 
   const at::Tensor g = global(y.layout(), 5).requires_grad_();
   tensor<dyn> own_g = distribute(t, cotangent(y.layout()), g.detach().clone().to(device));
   own_g.requires_grad();
   const at::Tensor wide_g = g.detach().to(at::kDouble).requires_grad_();
-  std::vector<at::Tensor> leaves{x[0].local(), x[1].local(), x[2].local()};
+  std::vector<at::Tensor> leaves;
+  for (std::size_t i = 0; i < leaves_of; ++i) leaves.push_back(x[i].local());
   const auto first = torch::autograd::grad({y.local()}, leaves, {own_g.local()}, true, !half);
   const auto first_wanted = torch::autograd::grad({wanted}, wide, {wide_g}, true, true);
-  for (std::size_t i = 0; i < 3; ++i)
+  for (std::size_t i = 0; i < leaves_of; ++i)
     if (far(first_wanted[i], {x[0].team(), cotangent(lies[i]), first[i]})) return "gradient " + std::to_string(i);
   if (half) return "";
   std::vector<at::Tensor> seeds, wide_seeds;
-  for (std::size_t i = 0; i < 3; ++i) {
+  for (std::size_t i = 0; i < leaves_of; ++i) {
     wide_seeds.push_back(global(lies[i], 6 + i).to(at::kDouble));
     seeds.push_back(distribute(t, lies[i], global(lies[i], 6 + i).to(device)).local());
   }
@@ -119,8 +152,8 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
   wide.push_back(wide_g);
   const auto second = torch::autograd::grad(first, leaves, seeds);
   const auto second_wanted = torch::autograd::grad(first_wanted, wide, wide_seeds);
-  for (std::size_t i = 0; i < 4; ++i)
-    if (far(second_wanted[i], {x[0].team(), i < 3 ? cotangent(lies[i]) : y.layout(), second[i]}))
+  for (std::size_t i = 0; i <= leaves_of; ++i)
+    if (far(second_wanted[i], {x[0].team(), i < leaves_of ? cotangent(lies[i]) : y.layout(), second[i]}))
       return "second gradient " + std::to_string(i);
   return "";
 }

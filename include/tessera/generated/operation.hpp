@@ -13,6 +13,9 @@ namespace with {
 
 template <element> struct expected_element;
 template <element> struct given_element;
+template <index_t> struct after;
+template <index_t> struct base;
+template <index_t> struct before;
 template <index_t> struct bound;
 template <index_t> struct character;
 template <index_t> struct classes;
@@ -39,6 +42,7 @@ template <index_t> struct kernel;
 template <index_t> struct key_heads;
 template <index_t> struct label;
 template <index_t> struct layer;
+template <index_t> struct length;
 template <index_t> struct numerator;
 template <index_t> struct operand;
 template <index_t> struct operands;
@@ -47,6 +51,7 @@ template <index_t> struct option_again;
 template <index_t> struct out;
 template <index_t> struct output_padding;
 template <index_t> struct padding;
+template <index_t> struct place;
 template <index_t> struct result;
 template <index_t> struct role;
 template <index_t> struct rows;
@@ -118,6 +123,44 @@ template <class... Told> struct features_not_of_heads {
     static_assert(Where::ok,
                   "[tessera.attention.heads] the features are no multiple of the heads; choose a number of heads "
                   "that divides them");
+  }
+};
+template <class... Told> struct features_odd {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.rotary.features] pairs of features are rotated; take an even number of them");
+  }
+};
+template <class... Told> struct base_not_positive {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.rotary.base] angles are powers of a base of 1 or more, such as 10000");
+  }
+};
+template <class... Told> struct sequence_not_cut {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.attention.over_heads] attention over heads takes queries, keys and values whose sequence "
+                  "this axis cuts; repartition them");
+  }
+};
+template <class... Told> struct window_looks_away {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.attention.window] a sliding window has so many keys before a query and after it, none of "
+                  "them below 0, and none after it where attention is causal");
+  }
+};
+template <class... Told> struct packed_lengths_wrong {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.attention.lengths] cumulative lengths of packed sequences begin with 0, never fall, and "
+                  "end with the number of rows");
   }
 };
 template <class... Told> struct rows_not_positive {
@@ -647,6 +690,28 @@ template <> struct verdict_for<&code::features_not_of_heads> {
       with::operand<Why::number(0)>,
       with::features<Why::number(1)>,
       with::heads<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::features_odd> {
+  template <class Why> using type = verdicts::features_odd<with::features<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::base_not_positive> {
+  template <class Why> using type = verdicts::base_not_positive<with::base<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::sequence_not_cut> {
+  template <class Why> using type = verdicts::sequence_not_cut<
+      typename axis_of_refusal<Why>::type,
+      with::operand<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::window_looks_away> {
+  template <class Why> using type = verdicts::window_looks_away<
+      with::before<Why::number(0)>,
+      with::after<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::packed_lengths_wrong> {
+  template <class Why> using type = verdicts::packed_lengths_wrong<
+      with::place<Why::number(0)>,
+      with::length<Why::number(1)>,
+      with::rows<Why::number(2)>>;
 };
 template <> struct verdict_for<&code::rows_not_positive> {
   template <class Why> using type = verdicts::rows_not_positive<with::rows<Why::number(0)>>;

@@ -91,6 +91,7 @@ std::string network_table(const Bindings&... bindings) {
       {engine::grouped(all.memory.forward), engine::grouped(all.memory.training),
        engine::grouped(all.memory.parameters)});
   if (all.memory.held > 0) sum("what is held, with its gradients", {engine::grouped(all.memory.held)});
+  if (all.memory.travelling > 0) sum("bundles of gradients on their way", {engine::grouped(all.memory.travelling)});
   return s;
 }
 
@@ -148,9 +149,9 @@ std::string network_json(const Bindings&... bindings) {
   }
   return fmt::format(
       "{{\"mesh\": {}, \"inputs\": [{}], \"layers\": [{}], \"outputs\": [{}], {}, \"memory\": {{\"forward\": {}, "
-      "\"training\": {}, \"parameters\": {}}}}}",
+      "\"training\": {}, \"parameters\": {}, \"held\": {}, \"travelling\": {}}}}}",
       engine::json_string(text_of(all.rows[0].lies[0].mesh)), inputs, layers, outputs, both(all.traffic),
-      all.memory.forward, all.memory.training, all.memory.parameters);
+      all.memory.forward, all.memory.training, all.memory.parameters, all.memory.held, all.memory.travelling);
 }
 
 }  // namespace tessera

@@ -27,6 +27,20 @@ inline constexpr reason streamed_unalike{
 inline constexpr reason features_not_of_heads{
     "tessera.attention.heads", "operand, features, heads",
     "the features are no multiple of the heads; choose a number of heads that divides them"};
+inline constexpr reason features_odd{"tessera.rotary.features", "features",
+                                     "pairs of features are rotated; take an even number of them"};
+inline constexpr reason base_not_positive{"tessera.rotary.base", "base",
+                                          "angles are powers of a base of 1 or more, such as 10000"};
+inline constexpr reason sequence_not_cut{
+    "tessera.attention.over_heads", "axis, operand",
+    "attention over heads takes queries, keys and values whose sequence this axis cuts; repartition them"};
+inline constexpr reason window_looks_away{
+    "tessera.attention.window", "before, after",
+    "a sliding window has so many keys before a query and after it, none of them below 0, and none after it where "
+    "attention is causal"};
+inline constexpr reason packed_lengths_wrong{
+    "tessera.attention.lengths", "place, length, rows",
+    "cumulative lengths of packed sequences begin with 0, never fall, and end with the number of rows"};
 inline constexpr reason rows_not_positive{
     "tessera.stream.rows", "rows",
     "some elements of a part come at once; say how many, or 0 for what the library takes"};

@@ -117,6 +117,18 @@ at::Tensor compute(const pad<Dim, Before, After, Of>& f, const engine::bound_exc
   return engine::compute_pad(by, x, Dim, Before, engine::scalar_for(f.n, Of, x));
 }
 
+namespace engine {
+
+/// The box with its pairs of features rotated by their places along a dimension.
+at::Tensor compute_rotary(const local_box& where, const at::Tensor& x, int dim, index_t base);
+
+}  // namespace engine
+
+template <int Dim, index_t Base>
+at::Tensor compute(const rotary<Dim, Base>&, const local_boxes& boxes, const at::Tensor& x) {
+  return engine::compute_rotary(boxes.operands[0], x, Dim, Base);
+}
+
 inline at::Tensor compute(const cast_value& f, const at::Tensor& x) {
   return x.to(tessera::detail::scalar_type_of(f.to));
 }

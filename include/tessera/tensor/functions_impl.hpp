@@ -174,6 +174,22 @@ TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tenso
   around.behind[dim] = taken.empty() ? 0 : reads.hi - taken.hi;
   return around.around(used.narrow(dim, taken.empty() ? 0 : taken.lo - has.lo, taken.size()));
 }
+TESSERA_INLINE at::Tensor compute_rotary(const local_box& where, const at::Tensor& x, int dim, index_t base) {
+  const index_t half = x.size(-1) / 2;
+  const at::TensorOptions exact = x.options().dtype(at::kDouble).requires_grad(false);
+  std::vector<at::Tensor> places{at::empty({0}, exact)};
+  for (const interval& i : where.held[dim]) places.push_back(at::arange(i.lo, i.hi, exact));
+  const at::Tensor turns = at::pow(static_cast<double>(base),
+                                   at::arange(half, exact) / -static_cast<double>(tessera::detail::larger(1, half)));
+  std::vector<index_t> along(static_cast<std::size_t>(x.dim()), 1);
+  along[static_cast<std::size_t>(dim)] = x.size(dim);
+  along.back() = half;
+  const at::Tensor angles = at::outer(at::cat(places), turns).reshape(along);
+  const at::Tensor wide = x.to(tessera::detail::added_in(x.scalar_type()));
+  const at::Tensor sines = at::sin(angles).to(wide.scalar_type()), cosines = at::cos(angles).to(wide.scalar_type());
+  const at::Tensor a = wide.narrow(-1, 0, half), b = wide.narrow(-1, half, half);
+  return at::cat({a * cosines - b * sines, b * cosines + a * sines}, -1).to(x.scalar_type());
+}
 TESSERA_INLINE at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x) {
   return x.reshape(tessera::detail::sizes_of(boxes.result.held));
 }

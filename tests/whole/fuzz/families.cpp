@@ -182,36 +182,73 @@ void roll_along(roller& r) {
   r.take(extents);
 }
 
-/// Queries, keys and values, whose samples and heads are cut alike.
+/// Queries, keys and values, whose samples and heads are cut alike; of a sequence that is whole, or cut and streamed,
+/// or over heads, or both; by places, and with a mask.
 void roll_attention(roller& r) {
-  const bool causal = r.once_in(2);
-  const index_t features = r.roll(1, 4), queries = r.roll(1, 5), keys = causal ? queries : r.roll(1, 5);
+  const bool causal = r.once_in(2), slides = r.once_in(3);
+  const bool alike = causal || slides;
+  const index_t features = r.roll(1, 4), queries = r.roll(1, 9), keys = alike || r.once_in(2) ? queries : r.roll(1, 5);
+  const bool streamed = r.once_in(2), over = r.once_in(3);
   static_vector<index_t, max_dimensions> both;
-  for (const index_t n : {r.batch(), index_t{1}, index_t{r.roll(1, 4)}}) both.push(n);
+  for (const index_t n : {r.batch(), queries, index_t{r.roll(1, 4)}}) both.push(n);
   layout q = roll_layout(r.d, r.mesh, both, {r.once_in(20), true, true, false});
-  while (q.levels(1) > 0) q.set_placement(q.cutter(1, q.levels(1) - 1), {});
+  if (q.dims[1].kind != cover::tiled || (q.dims[1].bounds != nullptr && keys != queries)) {
+    while (q.levels(1) > 0) q.set_placement(q.cutter(1, q.levels(1) - 1), {});
+    q.dims[1].tile();
+  }
+  std::vector<std::string> moved;
+  for (int level = 0; level < q.levels(1) && over && (level == 0 || r.once_in(2)); ++level) {
+    const text& name = q.mesh.axes[q.cutter(1, level)].name;
+    moved.emplace_back(name.data, static_cast<std::size_t>(name.size));
+  }
+  if (!streamed)  // what does not go to the heads is whole
+    for (int level = q.levels(1) - 1; level >= static_cast<int>(moved.size()); --level)
+      q.set_placement(q.cutter(1, level), {});
   const auto add = [](layout& x, index_t n) {
     x.dims.push({});
     x.dims[x.dims.count - 1].extent = n;
   };
   layout k = q, v = q;
-  q.dims[1].extent = queries;
   k.dims[1].extent = v.dims[1].extent = keys;
   add(q, r.roll(1, 3));
   add(q, features);
   add(k, features);
   add(v, r.roll(1, 4));
   r.say_unless("is_causal", causal, false);
+  r.say_unless("streamed", streamed, false);
+  if (streamed && r.once_in(2)) r.say("rows", r.roll(0, 3));
+  if (slides) {
+    r.say("keys_before", r.roll(0, 5));
+    if (!causal) r.say("keys_after", r.roll(0, 5));
+  }
+  if (!moved.empty()) r.say("over_heads", moved);
   for (const layout& x : {q, k, v}) r.take(x, r.e);
+  if (!r.once_in(3)) return;
+  layout mask = q;  // [n, t, s]
+  for (int a = 0; a < mask.placements.count; ++a)
+    if (mask.placements[a].kind == placement::cut && mask.placements[a].dimension > 1) mask.set_placement(a, {});
+  mask.dims.resize(3);
+  mask.dims[2] = {};
+  mask.dims[2].extent = keys;
+  r.take(mask, r.once_in(2) ? element::boolean : r.e);
 }
 
 at::Tensor attended(const serial_call& s) {
   const at::Tensor q = s.x[0], k = s.x[1].unsqueeze(3), v = s.x[2].unsqueeze(3);  // [n, t, g, r, d], [n, s, g, 1, d]
   at::Tensor scores = at::einsum("ntgrd,nsgzd->ngrts", {q, k}) / std::sqrt(static_cast<double>(q.size(4)));
-  if (s.option("is_causal", false))
-    scores = scores.masked_fill(at::ones({q.size(1), k.size(1)}, at::kBool).triu(1),
-                                -std::numeric_limits<double>::infinity());
-  return at::einsum("ngrts,nsgze->ntgre", {at::softmax(scores, -1), v}).flatten(2);
+  const at::Tensor i = at::arange(q.size(1)).unsqueeze(1), j = at::arange(k.size(1));
+  at::Tensor hidden = at::zeros({1, 1, 1, q.size(1), k.size(1)}, at::kBool);
+  if (s.option("is_causal", false)) hidden = hidden.logical_or(j > i);
+  if (s.of.options.contains("keys_before") || s.of.options.contains("keys_after"))
+    hidden = hidden.logical_or(j < i - s.option("keys_before", index_t{0}))
+                 .logical_or(j > i + s.option("keys_after", index_t{0}));
+  if (s.x.size() > 3) {
+    const at::Tensor mask = s.x[3].unsqueeze(1).unsqueeze(1);
+    if (mask.scalar_type() == at::kBool) hidden = hidden.logical_or(mask);
+    else scores = scores + mask;
+  }
+  const at::Tensor weights = at::softmax(scores.masked_fill(hidden, -1e30), -1).masked_fill(hidden.all(-1, true), 0);
+  return at::einsum("ngrts,nsgze->ntgre", {weights, v}).flatten(2);
 }
 
 void roll_any(roller& r, int least, int most) {

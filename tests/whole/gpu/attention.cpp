@@ -34,7 +34,7 @@ std::string all_differences(const team_handle& t, bool fewer) {
           for (const at::ScalarType type : {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16}) {
             if (causal && n.queries != n.keys) continue;
             if (number++ % (fewer ? 7 : 1) != 0) continue;
-            const std::string why = differs(t, n, {causal, masked, rows}, causal, type);
+            const std::string why = differs(t, n, {.causal = causal, .masked = masked, .rows = rows}, causal, type);
             if (!why.empty())
               all += fmt::format("{} queries, {} keys, {} and {} features,{}{} by {} in {}: {}\n", n.queries, n.keys,
                                  n.features, n.values, causal ? " causal" : "", masked ? " masked" : "", rows,
@@ -71,7 +71,7 @@ void time(const team_handle& t, at::ScalarType type, index_t length, index_t fea
   p.output(nn::attention_layer{.causal = causal, .streamed = true}(flows[0], flows[1], flows[2]));
   const nn::dynamic_network net(t, seed{1}, p);
 
-  const nn::engine::attention_step step({{{0, length}}, 1, causal, false, 0});
+  const nn::engine::attention_step step({{{0, length}}, 1, false, 0, {.causal = causal}, {}});
   const auto gradient = step.gradient();
   const auto by_pieces = [&] {
     const at::NoGradGuard none;

@@ -41,6 +41,23 @@ loss_in_file<Of, Least, Most, Number> loss_in(Number number) {
   return {number};
 }
 
+/// Attention as a file says it; three operands, or four with what comes behind the values.
+struct attention_in_file {
+  template <class... Flows>
+    requires(sizeof...(Flows) == 3 || sizeof...(Flows) == 4)
+  nn::dynamic_flow operator()(const nn::node_options& o, const Flows&... x) const {
+    const bool slides = o.has("keys_before") || o.has("keys_after");
+    return nn::attention_layer{.causal = o.flag("is_causal", false),
+                               .streamed = o.flag("streamed", false),
+                               .rows = o.number("rows", 0),
+                               .heads = o.number("heads", 0),
+                               .slides = slides,
+                               .before = o.number("keys_before", 0, "all"),
+                               .after = o.number("keys_after", 0, "all, or 0 beside `keys_before`"),
+                               .over = o.axes("over_heads")}(x...);
+  }
+};
+
 }  // namespace tessera::detail
 
 namespace tessera::nn {
@@ -48,9 +65,7 @@ namespace tessera::nn {
 TESSERA_INLINE void layer_table::add_functions() {
   using options = const node_options&;
   using flow_of = const dynamic_flow&;
-  function("attention", [](options o, flow_of q, flow_of k, flow_of v) {
-    return o.flag("is_causal", false) ? attention<causal>{}(q, k, v) : attention<>{}(q, k, v);
-  });
+  function("attention", tessera::detail::attention_in_file{});
 #define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
   function(#called, [](options, flow_of x) { return tessera::called(x); });
   TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)

@@ -24,9 +24,10 @@ inline at::Tensor composed_attention(const std::vector<at::Tensor>& heads, bool 
       heads[0], heads[1], heads[2]);
 }
 
-/// Queries, keys and values as heads.
-inline std::vector<at::Tensor> with_heads(const nn::call& c, const engine::attention_form& form) {
-  std::vector<at::Tensor> all(c.operands.begin(), c.operands.begin() + 3);
+/// Queries, keys and values as heads, of operands as the local operation takes them.
+inline std::vector<at::Tensor> with_heads(const nn::call& c, const std::vector<at::Tensor>& used,
+                                          const engine::attention_form& form) {
+  std::vector<at::Tensor> all(used.begin(), used.begin() + 3);
   if (form.heads == 0) return all;
   for (std::size_t i = 0; i < 3; ++i) {
     const at::Tensor& x = all[i];
@@ -73,24 +74,41 @@ inline stream attention_ends(const signature& op, const call& c, const std::vect
   return s;
 }
 
+/// Where packed sequences begin and the last one ends, by cumulative lengths, which all workers have.
+inline std::vector<index_t> sequences_of(const call& c, const at::Tensor& lengths, index_t rows) {
+  const at::Tensor all = lengths.cpu().contiguous();
+  const auto* first = all.const_data_ptr<std::int64_t>();
+  const std::vector<index_t> at(first, first + all.numel());
+  for (std::size_t i = 0; i < at.size(); ++i)
+    if (at[i] < (i == 0 ? 0 : at[i - 1]) || (i == 0 && at[i] > 0) || (i + 1 == at.size() && at[i] != rows))
+      throw error(refusal{code::packed_lengths_wrong, static_cast<index_t>(i), at[i], rows}, c.bound.team->label());
+  if (at.empty()) throw error(refusal{code::packed_lengths_wrong, 0, 0, rows}, c.bound.team->label());
+  return at;
+}
+
 /// Attention whose keys and values come part by part, or that has a mask: a stream, also where nothing is cut.
-inline at::Tensor streamed_attention(const call& c, const attention_description& layer) {
-  const std::vector<at::Tensor> given = tessera::detail::with_heads(c, layer.form);
+inline at::Tensor streamed_attention(const call& c, const std::vector<at::Tensor>& used,
+                                     const attention_description& layer) {
+  const std::vector<at::Tensor> given = tessera::detail::with_heads(c, used, layer.form);
   const at::Tensor& q = given[0];
   const int batch = static_cast<int>(q.dim()) - 4;
   const local_boxes& boxes = c.bound.boxes();
+  const bool packed = used.size() > 3 && used[3].scalar_type() == at::kLong;
+  const bool masked = used.size() > 3 && !packed;
   attended_queries of{
-      {}, q.size(-2), layer.form.causal, c.operands.size() > 3, layer.form.heads > 0 ? given[1].size(-2) : 0};
+      {}, tessera::detail::larger(1, q.size(-2)), masked, layer.form.heads > 0 ? given[1].size(-2) : 0, layer.form, {}};
   const intervals& held = boxes.operands[0].held[batch];
   of.rows.assign(held.begin(), held.end());
   attention_form form = layer.form;
   form.streamed = true;
-  const signature op = tessera::detail::attention_signature(batch, form, of.masked);
+  if (packed) of.sequences = sequences_of(c, used[3], boxes.operands[0].extents[batch]);
+  const signature op = tessera::detail::attention_signature(
+      batch, form, masked ? tessera::detail::behind_values::mask : tessera::detail::behind_values::nothing);
   const at::Tensor each = tessera::detail::samples_first(q, 4);
   const at::Tensor queries =
       each.reshape({each.size(0), each.size(1), each.size(2) * each.size(3), each.size(4)}).transpose(1, 2);
   std::vector<at::Tensor> x{queries};
-  x.insert(x.end(), c.operands.begin() + 1, c.operands.end());
+  x.insert(x.end(), used.begin() + 1, used.begin() + (masked ? 4 : 3));
 
   stream s = attention_ends(op, c, x, given[2].size(-1));
   s.f = std::make_shared<attention_step>(std::move(of));
@@ -100,10 +118,13 @@ inline at::Tensor streamed_attention(const call& c, const attention_description&
 }  // namespace engine
 
 TESSERA_INLINE at::Tensor forward(const call& c, const engine::attention_description& layer) {
-  if (layer.form.streamed || c.operands.size() > 3)
-    return c.bound.depends_on_all(engine::streamed_attention(c, layer), c.operands);
-  if (c.bound.is_empty) return tessera::detail::empty_result(c.bound.outputs, c.operands);
-  const std::vector<at::Tensor> given = tessera::detail::with_heads(c, layer.form);
+  std::vector<at::Tensor> used;
+  for (std::size_t i = 0; i < c.operands.size(); ++i) used.push_back(c.used(i));
+  const auto leaving = [&](const at::Tensor& y) { return c.bound.leaving(c.bound.depends_on_all(y, used)); };
+  if (layer.form.streamed || layer.form.slides || used.size() > 3)
+    return leaving(engine::streamed_attention(c, used, layer));
+  if (c.bound.is_empty) return leaving(tessera::detail::empty_result(c.bound.outputs, used));
+  const std::vector<at::Tensor> given = tessera::detail::with_heads(c, used, layer.form);
   const at::Tensor& q = given[0];
   const index_t keys = q.size(-3);
   const index_t queries_of_one = q.size(-2);
@@ -115,7 +136,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::attention_descrip
       [causal = layer.form.causal](const std::vector<at::Tensor>& x) {
         return tessera::detail::composed_attention(x, causal);
       });
-  return c.bound.depends_on_all(y.transpose(1, 2).reshape(c.bound.sizes), c.operands);
+  return leaving(y.transpose(1, 2).reshape(c.bound.sizes));
 }
 
 }  // namespace tessera::nn

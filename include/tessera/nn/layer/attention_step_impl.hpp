@@ -32,13 +32,18 @@ inline at::Tensor by_sample(const at::Tensor& x, index_t each, at::IntArrayRef s
   return (each == 1 ? all : all.unflatten(2, {x.size(1) / each, each}).sum(3)).reshape(sizes);
 }
 
-/// What is excluded of a block: by a mask [n, t, s], by the places of queries and keys, or nothing.
-inline at::Tensor excluded_of(const at::Tensor& mask, index_t queries, index_t keys, bool diagonal,
-                              const at::TensorOptions& of) {
-  at::Tensor all = mask.defined() ? mask.unsqueeze(1) : at::Tensor();
-  if (!diagonal) return all;
-  const at::Tensor later = at::ones({queries, keys}, of.dtype(at::kBool)).triu(1);
-  return all.defined() ? all.logical_or(later) : later;
+/// What a block hides of its keys, or adds to their scores, of [n, 1, t, s]; nothing where undefined.
+struct hidden_keys {
+  at::Tensor excluded, bias;
+};
+/// The places of a block that its queries do not see.
+inline at::Tensor excluded_by_place(const nn::engine::attended_block& b, const engine::attention_form& form,
+                                    const at::TensorOptions& of) {
+  const at::TensorOptions whole = of.dtype(at::kLong);
+  const at::Tensor ahead =
+      at::arange(b.ahead, b.ahead + b.rows.size(), whole).unsqueeze(1) - at::arange(b.keys.size(), whole);
+  if (b.sees == nn::engine::attended_block::shape::diagonal) return ahead < 0;
+  return (ahead > form.before).logical_or_(ahead < -form.after);
 }
 
 /// What is met at once. Where scores are held these take 1 MiB, or on a device what the queries take. LibTorch's kernel
@@ -51,16 +56,17 @@ inline nn::engine::attended_queries::limits limits_of(const at::Tensor& q, const
 inline double scale_of(const at::Tensor& q) { return 1 / std::sqrt(static_cast<double>(q.size(-1))); }
 
 /// The scores of a block in the element in which they are added; −∞ where something is excluded.
-inline at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& excluded) {
-  const at::Tensor s = at::matmul(q, k.transpose(-2, -1)) * scale_of(q);
-  return excluded.defined() ? s.masked_fill(excluded, no_weight) : s;
+inline at::Tensor scores_of(const at::Tensor& q, const at::Tensor& k, const hidden_keys& hidden) {
+  at::Tensor s = at::matmul(q, k.transpose(-2, -1)) * scale_of(q);
+  if (hidden.bias.defined()) s = s + hidden.bias;
+  return hidden.excluded.defined() ? s.masked_fill(hidden.excluded, no_weight) : s;
 }
 
 /// Attention to a block alone, and the logarithm of the sum of its weights, in the element in which they are added.
 inline attended composed_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                   const at::Tensor& excluded) {
+                                   const hidden_keys& hidden) {
   const at::ScalarType sums = added_in(q.scalar_type());
-  const at::Tensor s = scores_of(q.to(sums), k.to(sums), excluded);
+  const at::Tensor s = scores_of(q.to(sums), k.to(sums), hidden);
   return {at::matmul(at::softmax(s, -1), v.to(sums)), at::logsumexp(s, {-1})};
 }
 
@@ -82,9 +88,21 @@ inline void merge(const at::Tensor& y, const at::Tensor& l, const attended& more
 inline at::Tensor rows_of(const at::Tensor& x, int dim, const engine::interval& i) {
   return x.narrow(dim, i.lo, i.size());
 }
-inline at::Tensor mask_of(const at::Tensor& mask, const engine::interval& rows, const engine::interval& keys) {
-  if (!mask.defined()) return mask;
-  return rows_of(rows_of(samples_first(mask, 2), 1, rows), 2, keys);
+/// What is hidden of a block, by a mask of the piece and by places; a fused kernel knows a diagonal alone by itself.
+inline hidden_keys hidden_of(const nn::engine::attended_queries& of, const at::Tensor& mask,
+                             const nn::engine::attended_block& b, bool fused, const at::TensorOptions& as) {
+  using shape = nn::engine::attended_block::shape;
+  hidden_keys hidden;
+  if (mask.defined()) {
+    const at::Tensor here = rows_of(rows_of(samples_first(mask, 2), 1, b.rows), 2, b.keys).unsqueeze(1);
+    if (here.scalar_type() != at::kBool) hidden.bias = here.to(added_in(here.scalar_type()));
+    hidden.excluded = hidden.bias.defined() ? here == no_weight : here;
+  }
+  if (b.sees == shape::band || (b.sees == shape::diagonal && (mask.defined() || !fused))) {
+    const at::Tensor places = excluded_by_place(b, of.form, as);
+    hidden.excluded = hidden.excluded.defined() ? hidden.excluded.logical_or(places) : places;
+  }
+  return hidden;
 }
 
 /// A piece's share of the gradients of queries, keys and values, composed of functions that have derivatives of every
@@ -100,59 +118,33 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
   const at::Tensor finite = l.masked_fill(l == no_weight, 0);
   const at::Tensor level = (dy * y).sum(-1) - dl;
   std::vector<at::Tensor> shares{q * 0, k * 0, v * 0};
-  of.each_block(
-      where, limits_of(q, where, false),
-      [&](const engine::interval& rows, const engine::interval& keys, bool diagonal) {
-        const at::Tensor own = rows_of(q, 2, rows), other = rows_of(k, 2, keys), g = rows_of(dy, 2, rows);
-        const at::Tensor excluded =
-            excluded_of(mask_of(mask, rows, keys), rows.size(), keys.size(), diagonal, q.options());
-        const at::Tensor weights = at::exp(scores_of(own, other, excluded) - rows_of(finite, 2, rows).unsqueeze(-1));
-        const at::Tensor of_scores =
-            weights * (at::matmul(g, rows_of(v, 2, keys).transpose(-2, -1)) - rows_of(level, 2, rows).unsqueeze(-1)) *
-            scale_of(q);
-        const auto add = [](at::Tensor& to, const engine::interval& at, const at::Tensor& more) {
-          to = to + at::constant_pad_nd(more, {0, 0, at.lo, to.size(2) - at.hi});
-        };
-        add(shares[0], rows, at::matmul(of_scores, other));
-        add(shares[1], keys, at::matmul(of_scores.transpose(-2, -1), own));
-        add(shares[2], keys, at::matmul(weights.transpose(-2, -1), g));
-      });
+  const bool adds = of.masked && mask.scalar_type() != at::kBool;
+  at::Tensor of_mask;
+  if (of.masked) of_mask = adds ? samples_first(mask, 2).to(sums) * 0 : at::zeros_like(mask);
+  of.each_block(where, limits_of(q, where, false), [&](const nn::engine::attended_block& b) {
+    const at::Tensor own = rows_of(q, 2, b.rows), other = rows_of(k, 2, b.keys), g = rows_of(dy, 2, b.rows);
+    const hidden_keys hidden = hidden_of(of, mask, b, false, q.options());
+    const at::Tensor weights = at::exp(scores_of(own, other, hidden) - rows_of(finite, 2, b.rows).unsqueeze(-1));
+    const at::Tensor of_scores =
+        weights * (at::matmul(g, rows_of(v, 2, b.keys).transpose(-2, -1)) - rows_of(level, 2, b.rows).unsqueeze(-1));
+    const auto add = [](at::Tensor& to, const engine::interval& at, const at::Tensor& more) {
+      to = to + at::constant_pad_nd(more, {0, 0, at.lo, to.size(-2) - at.hi});
+    };
+    add(shares[0], b.rows, at::matmul(of_scores, other) * scale_of(q));
+    add(shares[1], b.keys, at::matmul(of_scores.transpose(-2, -1), own) * scale_of(q));
+    add(shares[2], b.keys, at::matmul(weights.transpose(-2, -1), g));
+    if (adds)
+      of_mask = of_mask + at::constant_pad_nd(of_scores.sum(1), {b.keys.lo, of_mask.size(2) - b.keys.hi, b.rows.lo,
+                                                                 of_mask.size(1) - b.rows.hi});
+  });
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) shares[i] = by_sample(shares[i], of.each, x[i].sizes());
-  if (of.masked) shares.push_back(at::zeros_like(x[3]));
+  if (of.masked) shares.push_back(adds ? of_mask.reshape(mask.sizes()) : of_mask);
   return shares;
 }
 
 }  // namespace tessera::detail
 
 namespace tessera::nn::engine {
-
-TESSERA_INLINE void attended_queries::each_block(
-    const interval& keys, const limits& most,
-    const std::function<void(const interval&, const interval&, bool diagonal)>& f) const {
-  for (index_t first = keys.lo; first < keys.hi; first += most.keys) {
-    const index_t last = std::min(keys.hi, first + most.keys);
-    index_t at = 0;
-    for (const interval& row : rows) {
-      const index_t here = at - row.lo;
-      at += row.size();
-      const auto call = [&](index_t from, index_t to, index_t lo, index_t hi, bool diagonal) {
-        if (from < to && lo < hi) f({here + from, here + to}, {lo - keys.lo, hi - keys.lo}, diagonal);
-      };
-      if (!causal) {
-        call(row.lo, row.hi, first, last, false);
-        continue;
-      }
-      call(row.lo, row.hi, first, std::min(last, row.lo), false);  // before all of them
-      const index_t lo = std::max(first, row.lo), hi = std::min(last, row.hi);
-      for (index_t from = lo; from < hi; from += most.diagonal) {
-        const index_t to = std::min(hi, from + most.diagonal);
-        call(from, to, lo, from, false);
-        call(from, to, from, to, true);
-      }
-      call(std::max(lo, hi), row.hi, lo, last, false);  // what comes behind these keys
-    }
-  }
-}
 
 TESSERA_INLINE void attention_step::add(const std::vector<at::Tensor>& pieces, const interval& where,
                                         const std::vector<stream_result>& results) const {
@@ -166,25 +158,22 @@ TESSERA_INLINE void attention_step::add(const std::vector<at::Tensor>& pieces, c
   const at::Tensor &q = pieces[0], mask = q_.masked ? pieces[3] : at::Tensor();
   const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
   const fused_attention fused(q, k, v, q_.masked);
-  q_.each_block(where, limits_of(q, where, static_cast<bool>(fused)),
-                [&](const interval& rows, const interval& keys, bool diagonal) {
-                  const at::Tensor excluded = excluded_of(mask_of(mask, rows, keys), rows.size(), keys.size(),
-                                                          diagonal && (q_.masked || !fused), q.options());
-                  const attended block =
-                      seeing(fused ? fused.attend({rows.lo, rows.hi}, {keys.lo, keys.hi}, excluded, diagonal)
-                                   : composed_attention(tessera::detail::rows_of(q, 2, rows),
-                                                        tessera::detail::rows_of(k, 2, keys),
-                                                        tessera::detail::rows_of(v, 2, keys), excluded),
-                             excluded);
-                  if (fresh && rows.size() == q.size(2)) {  // the first piece of all queries
-                    y.copy_(block.y);
-                    l.copy_(block.l);
-                    fresh = false;
-                    return;
-                  }
-                  begin();
-                  merge(tessera::detail::rows_of(y, 2, rows), tessera::detail::rows_of(l, 2, rows), block);
-                });
+  q_.each_block(where, limits_of(q, where, static_cast<bool>(fused)), [&](const attended_block& b) {
+    const hidden_keys hidden = hidden_of(q_, mask, b, static_cast<bool>(fused), q.options());
+    const attended block = seeing(
+        fused ? fused.attend(b, hidden.excluded, hidden.bias)
+              : composed_attention(tessera::detail::rows_of(q, 2, b.rows), tessera::detail::rows_of(k, 2, b.keys),
+                                   tessera::detail::rows_of(v, 2, b.keys), hidden),
+        hidden.excluded);
+    if (fresh && b.rows.size() == q.size(2)) {  // the first piece of all queries
+      y.copy_(block.y);
+      l.copy_(block.l);
+      fresh = false;
+      return;
+    }
+    begin();
+    merge(tessera::detail::rows_of(y, 2, b.rows), tessera::detail::rows_of(l, 2, b.rows), block);
+  });
   begin();
 }
 TESSERA_INLINE std::shared_ptr<const stream_function> attention_step::gradient() const {
@@ -199,7 +188,8 @@ TESSERA_INLINE void attention_gradient::add(const std::vector<at::Tensor>& piece
   const at::Tensor dy = pieces[at + 2].defined() ? pieces[at + 2] : at::zeros_like(y);
   const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
   const fused_attention fused(q, k, v, q_.masked);
-  if (dl.defined() || !fused) {  // a gradient of a gradient asks for that of the logarithm too
+  const bool of_mask = q_.masked && results[3].into.defined();
+  if (dl.defined() || of_mask || !fused) {  // a gradient of a gradient asks for that of the logarithm too
     std::vector<at::Tensor> x = pieces;
     x[at + 2] = dy;
     if (!dl.defined()) x[at + 3] = at::zeros_like(l);
@@ -209,7 +199,7 @@ TESSERA_INLINE void attention_gradient::add(const std::vector<at::Tensor>& piece
     return;
   }
   const at::Tensor mask = q_.masked ? pieces[3] : at::Tensor();
-  const at::Tensor finite = mask.defined() ? l.masked_fill(l == no_weight, 0) : l;
+  const at::Tensor finite = mask.defined() || q_.form.slides ? l.masked_fill(l == no_weight, 0) : l;
   const at::ScalarType sums = added_in(q.scalar_type());
   bool fresh = results[0].fresh;
   const auto add_to_queries = [&](const interval& rows, const at::Tensor& more) {
@@ -227,15 +217,14 @@ TESSERA_INLINE void attention_gradient::add(const std::vector<at::Tensor>& piece
     all = all.defined() ? all.to(sums) : at::zeros(x.sizes(), x.options().dtype(sums));
     tessera::detail::rows_of(all, 2, rows).add_(more);
   };
-  q_.each_block(where, limits_of(q, where, true), [&](const interval& rows, const interval& keys, bool diagonal) {
-    const auto of_rows = [&](const at::Tensor& x) { return tessera::detail::rows_of(x, 2, rows); };
-    const at::Tensor excluded =
-        excluded_of(mask_of(mask, rows, keys), rows.size(), keys.size(), diagonal && q_.masked, q.options());
-    const auto [a, b, c] = fused.gradients({rows.lo, rows.hi}, {keys.lo, keys.hi}, of_rows(dy),
-                                           {of_rows(y), of_rows(finite)}, excluded, diagonal);
-    if (results[0].into.defined()) add_to_queries(rows, a);
-    add(of_keys, k, keys, b);
-    add(of_values, v, keys, c);
+  q_.each_block(where, limits_of(q, where, true), [&](const attended_block& b) {
+    const auto of_rows = [&](const at::Tensor& x) { return tessera::detail::rows_of(x, 2, b.rows); };
+    const hidden_keys hidden = hidden_of(q_, mask, b, true, q.options());
+    const auto [of_q, of_k, of_v] =
+        fused.gradients(b, of_rows(dy), {of_rows(y), of_rows(finite)}, hidden.excluded, hidden.bias);
+    if (results[0].into.defined()) add_to_queries(b.rows, of_q);
+    add(of_keys, k, b.keys, of_k);
+    add(of_values, v, b.keys, of_v);
   });
   if (fresh && results[0].into.defined()) results[0].into.zero_();
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {

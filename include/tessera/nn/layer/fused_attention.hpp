@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tessera/nn/layer/attended_queries.hpp>
+
 #include <ATen/ATen.h>
 #include <ATen/SDPBackend.h>
 
@@ -36,12 +38,11 @@ class fused_attention {
 
   explicit operator bool() const { return takes_; }
 
-  /// Queries of an interval at keys of another, but those excluded [n, 1, t, s], or on a `diagonal` those up to their
-  /// own place.
-  attended attend(const std::array<std::int64_t, 2>& rows, const std::array<std::int64_t, 2>& keys,
-                  const at::Tensor& excluded, bool diagonal) const {
-    const at::Tensor q = part(0, rows), k = part(1, keys), v = part(2, keys);
-    const bool causal = diagonal && !excluded.defined();
+  /// A block alone: all of it but those excluded [n, 1, t, s], with a bias of the scores, or a diagonal.
+  attended attend(const nn::engine::attended_block& b, const at::Tensor& excluded, const at::Tensor& bias) const {
+    const at::Tensor q = part(0, b.rows), k = part(1, b.keys), v = part(2, b.keys);
+    const std::optional<at::Tensor> more = added(excluded, bias);
+    const bool causal = is_causal(b, more);
     attended a;
     switch (kernel_for(q, k, v)) {
       case at::SDPBackend::cudnn_attention: {
@@ -55,23 +56,21 @@ class fused_attention {
         break;
       }
       case at::SDPBackend::efficient_attention: {
-        const auto all = at::_scaled_dot_product_efficient_attention(q, k, v, added(excluded), true, 0, causal, scale_);
+        const auto all = at::_scaled_dot_product_efficient_attention(q, k, v, more, true, 0, causal, scale_);
         a = {std::get<0>(all), std::get<1>(all)};
         break;
       }
-      default:
-        std::tie(a.y, a.l) =
-            at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, causal, added(excluded), scale_);
+      default: std::tie(a.y, a.l) = at::_scaled_dot_product_flash_attention_for_cpu(q, k, v, 0, causal, more, scale_);
     }
     return {a.y.narrow(-1, 0, features_[2]), a.l.narrow(-1, 0, q.size(-2))};
   }
 
   /// The shares of a block in the gradients of queries, keys and values, by results and logarithms of all keys.
-  std::array<at::Tensor, 3> gradients(const std::array<std::int64_t, 2>& rows, const std::array<std::int64_t, 2>& keys,
-                                      const at::Tensor& dy, const attended& whole, const at::Tensor& excluded,
-                                      bool diagonal) const {
-    const at::Tensor q = part(0, rows), k = part(1, keys), v = part(2, keys);
-    const bool causal = diagonal && !excluded.defined();
+  std::array<at::Tensor, 3> gradients(const nn::engine::attended_block& b, const at::Tensor& dy, const attended& whole,
+                                      const at::Tensor& excluded, const at::Tensor& bias) const {
+    const at::Tensor q = part(0, b.rows), k = part(1, b.keys), v = part(2, b.keys);
+    const std::optional<at::Tensor> more = added(excluded, bias);
+    const bool causal = is_causal(b, more);
     std::array<at::Tensor, 3> d;
     switch (kernel_for(q, k, v)) {
       case at::SDPBackend::cudnn_attention: {
@@ -94,14 +93,14 @@ class fused_attention {
         const at::Tensor l = at::constant_pad_nd(whole.l, {0, (32 - q.size(2) % 32) % 32}, -no_weight).contiguous();
         const at::Tensor seed = at::zeros({}, q.options().dtype(at::kLong));
         const auto all = at::_scaled_dot_product_efficient_attention_backward(
-            aligned(dy), q, k, v, added(excluded).value_or(at::Tensor()), y, l, seed, seed, 0,
-            {true, true, true, false}, causal, scale_);
+            aligned(dy), q, k, v, more.value_or(at::Tensor()), y, l, seed, seed, 0, {true, true, true, false}, causal,
+            scale_);
         d = {std::get<0>(all), std::get<1>(all), std::get<2>(all)};
         break;
       }
       default:
         std::tie(d[0], d[1], d[2]) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-            dy, q, k, v, whole.y, whole.l, 0, causal, added(excluded), scale_);
+            aligned(dy), q, k, v, aligned(whole.y), whole.l, 0, causal, more, scale_);
     }
     for (std::size_t i = 0; i < 3; ++i) d[i] = d[i].narrow(-1, 0, features_[i]);
     return d;
@@ -115,26 +114,32 @@ class fused_attention {
     return alike_ || chosen == at::SDPBackend::math ? chosen : at::SDPBackend::efficient_attention;
   }
 
-  /// As kernels of devices load it: features by eights, at multiples of 16 bytes.
+  /// As kernels load it: features side by side, and on devices by eights at multiples of 16 bytes.
   static at::Tensor aligned(const at::Tensor& x) {
-    if (!x.is_cuda()) return x;
+    if (!x.is_cuda()) return x.stride(-1) == 1 ? x : x.contiguous();
     if (const std::int64_t more = (8 - x.size(-1) % 8) % 8; more > 0) return at::constant_pad_nd(x, {0, more});
     bool fits = x.stride(-1) == 1 && reinterpret_cast<std::uintptr_t>(x.const_data_ptr()) % 16 == 0;
     for (std::int64_t d = 0; d + 1 < x.dim(); ++d) fits = fits && x.stride(d) % 8 == 0;
     return fits ? x : x.clone(at::MemoryFormat::Contiguous);
   }
 
-  at::Tensor part(std::size_t i, const std::array<std::int64_t, 2>& rows) const {
-    return x_[i].narrow(2, rows[0], rows[1] - rows[0]);
+  static bool is_causal(const nn::engine::attended_block& b, const std::optional<at::Tensor>& more) {
+    return b.sees == nn::engine::attended_block::shape::diagonal && !more;
   }
 
-  /// What is excluded as something that is added: −∞. Kernels of devices load it 16 elements at once, head by head.
-  std::optional<at::Tensor> added(const at::Tensor& excluded) const {
-    if (!excluded.defined()) return std::nullopt;
-    std::vector<std::int64_t> sizes = excluded.sizes().vec();
+  at::Tensor part(std::size_t i, const engine::interval& rows) const { return x_[i].narrow(2, rows.lo, rows.size()); }
+
+  /// What is added to scores: a bias, and −∞ where a key is excluded. Kernels of devices load it 16 elements at once,
+  /// head by head.
+  std::optional<at::Tensor> added(const at::Tensor& excluded, const at::Tensor& bias) const {
+    if (!excluded.defined() && !bias.defined()) return std::nullopt;
+    std::vector<std::int64_t> sizes = (bias.defined() ? bias : excluded).sizes().vec();
+    if (excluded.defined()) sizes = at::infer_size(sizes, excluded.sizes());
     const std::int64_t keys = sizes.back();
     if (x_[0].is_cuda()) sizes.back() = (keys + 15) / 16 * 16;
-    const at::Tensor all = at::zeros(sizes, x_[0].options()).narrow(-1, 0, keys).masked_fill_(excluded, no_weight);
+    const at::Tensor all = at::zeros(sizes, x_[0].options()).narrow(-1, 0, keys);
+    if (bias.defined()) all.add_(bias);
+    if (excluded.defined()) all.masked_fill_(excluded, no_weight);
     if (x_[0].is_cpu()) return all;
     return all.expand({x_[0].size(0), x_[0].size(1), -1, -1});
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/layer/value_options.hpp>
+#include <tessera/operation/rule/axes_by_name.hpp>
 
 namespace tessera {
 
@@ -16,14 +18,29 @@ struct attention_description {
 
 namespace detail {
 
-// The signature of attention, with a mask behind it where there is one.
-constexpr signature attention_signature(int batch, const attention_form& form, bool masked) {
+// What comes behind the values. A mask [n…, t, s] is of booleans, or of numbers that are added to scores; lengths of
+// packed sequences are cumulative.
+enum class behind_values : signed char { nothing, mask, lengths };
+constexpr behind_values behind_of(const tensor_value* x) {
+  if (x == nullptr) return behind_values::nothing;
+  return x->element == element::int64 ? behind_values::lengths : behind_values::mask;
+}
+
+// The signature of attention, with what comes behind the values.
+constexpr signature attention_signature(int batch, const attention_form& form, behind_values more) {
   signature s;
-  for (const char* own : {"TGRD", "SGD", "SGE", "TS"}) {
-    if (s.operands.count == 3 && !masked) break;
+  for (const char* own : {"TGRD", "SGD", "SGE"}) {
     letters l = letters_of(batch);
     for (char letter : named(own)) l.push(letter);
     s.operands.push(l);
+  }
+  if (more == behind_values::mask) {
+    letters l = letters_of(batch);
+    for (char letter : named("TS")) l.push(letter);
+    s.operands.push(l);
+  } else if (more == behind_values::lengths) {
+    s.operands.push(named("P"));
+    s = s.whole("P");
   }
   s.result = letters_of(batch);
   for (char letter : named("TGRE")) s.result.push(letter);
@@ -56,6 +73,34 @@ constexpr refusal split_heads(layout& x, int operand_number, index_t heads) {
   return {};
 }
 
+// Moves a cut of the sequence by some axes to the heads, in grains of their features; away, where there are none.
+constexpr refusal move_to_heads(layout& x, int sequence, int heads, index_t grain,
+                                const static_vector<int, max_axes>& axes, int operand_number) {
+  const bool dealt = x.dims[sequence].zigzag;
+  for (int a : axes) {
+    const axis_placement& r = x.placements[a];
+    if (x.mesh.axes[a].extent > 1 && (r.kind != placement::cut || r.dimension != sequence))
+      return refusal{code::sequence_not_cut, x.mesh.axes[a].name, operand_number};
+    x.set_placement(a, {});
+  }
+  x.dims[sequence].zigzag = dealt && x.levels(sequence) > 0;
+  if (heads < 0) return {};
+  if (x.levels(heads) == 0) x.dims[heads].balance(grain);
+  for (int i = 0; i < axes.count; ++i) x.cut_by(heads, axes[i], i > 0);
+  return {};
+}
+
+// A result whose heads are whole again, and whose sequence lies as that of the queries.
+constexpr layout moved_from_heads(layout y, int sequence, const layout& queries,
+                                  const static_vector<int, max_axes>& axes) {
+  for (int a : axes) y.set_placement(a, {});
+  y.dims[sequence] = queries.dims[sequence];
+  for (int a = 0; a < y.placements.count; ++a)
+    if (const axis_placement& r = queries.placements[a]; r.kind == placement::cut && r.dimension == sequence)
+      y.placements[a] = r;
+  return y;
+}
+
 // The memory of LibTorch's fused kernel: its operands and result, and a number for each query. Keys and values are
 // copied out for each of their queries. A gradient that is differentiated reads the same. `heads` is the result before
 // its heads are joined.
@@ -79,14 +124,29 @@ namespace engine {
 /// be split are g · d of queries, too.
 ///
 /// The sequence is whole unless keys and values are streamed: then t and s may be cut. A mask [n…, t, s] of booleans is
-/// true of what a query does not see.
+/// true of what a query does not see; one of numbers is added to the scores. Cumulative lengths [m + 1] say where each
+/// of m sequences begins, and where the last one ends: a query sees keys of its own alone.
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
-                             const tensor_value& v, const tensor_value* mask) {
+                             const tensor_value& v, const tensor_value* more) {
   if (!layer.why.ok()) return refused_layer(layer.why);
   static_vector<operand, 4> operands = no_items<operand, 4>;
   for (const tensor_value* x : {&q, &k, &v}) operands.push({x->layout, false});
+  refusal unknown;
+  unsigned seen = 0;
+  const static_vector<int, max_axes> over = detail::found(q.layout.mesh, layer.form.over, seen, unknown);
+  if (!unknown.ok()) return refused_layer(unknown);
+  const int sequence = q.layout.dims.count - (layer.form.heads > 0 ? 2 : 4);
+  if (sequence < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
+  for (int o = 0; o < 3 && over.count > 0; ++o) {
+    layout& x = operands[o].layout;
+    if (x.dims.count < sequence + 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 3, x.dims.count});
+    const index_t grain = layer.form.heads > 0 ? detail::larger(1, x.dims[sequence + 1].extent / layer.form.heads) : 1;
+    if (const refusal r = detail::move_to_heads(x, sequence, sequence + 1, grain, over, o); !r.ok())
+      return refused_layer(r);
+  }
   layer_plan p;
-  for (const operand& x : operands) p.add_input(x.layout);
+  const tensor_value* const given[]{&q, &k, &v};
+  for (int o = 0; o < 3; ++o) p.add_input(given[o]->layout, operands[o].layout);
   for (int o = 0; o < 3 && layer.form.heads > 0; ++o)
     if (const refusal r = detail::split_heads(operands[o].layout, o, layer.form.heads); !r.ok())
       return refused_layer(r);
@@ -96,16 +156,22 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(q.element)});
   for (element e : {k.element, v.element})
     if (e != q.element) return refused_layer(refusal{code::wrong_element, q.element, e});
-  if (mask != nullptr && mask->element != element::boolean)
-    return refused_layer(refusal{code::wrong_element, element::boolean, mask->element});
-  const signature s = detail::attention_signature(batch, layer.form, mask != nullptr);
-  if (mask != nullptr) {
-    operands.push({mask->layout, true});
-    p.add_input(mask->layout);
+  const detail::behind_values behind = detail::behind_of(more);
+  const bool is_added = behind == detail::behind_values::mask && more->element != element::boolean;
+  if (is_added && more->element != q.element)
+    return refused_layer(refusal{code::wrong_element, element::boolean, more->element});
+  const signature s = detail::attention_signature(batch, layer.form, behind);
+  if (more != nullptr) {
+    operands.push({more->layout, !is_added});
+    if (behind == detail::behind_values::mask && more->layout.dims.count > sequence)
+      if (const refusal r = detail::move_to_heads(operands[3].layout, sequence, -1, 1, over, 3); !r.ok())
+        return refused_layer(r);
+    p.add_input(more->layout, operands[3].layout);
   }
   const inferred y = infer(s, operands);
   if (!y.why.ok()) return refused_layer(y.why);
-  if (layer.form.causal && operands[0].layout.dims[batch].extent != operands[1].layout.dims[batch].extent)
+  if ((layer.form.by_place() || behind == detail::behind_values::lengths) &&
+      operands[0].layout.dims[batch].extent != operands[1].layout.dims[batch].extent)
     return refused_layer(refusal{code::extents_differ, batch, operands[0].layout.dims[batch].extent,
                                  operands[1].layout.dims[batch].extent});
 
@@ -115,11 +181,12 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
   join.result = letters_of(batch);
   for (char letter : named("TH")) join.result.push(letter);
   const layer_plan joined = detail::local(y.layout, join.merged("GRE", 'H'));
-  p.add_output(joined.output());
+  if (over.count == 0) p.add_output(joined.output());
+  else p.add_output(joined.output(), detail::moved_from_heads(joined.output(), batch, q.layout, over));
   p.why = joined.why;
   for (int o = 0; o < operands.count; ++o)
     if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
-      p.add_exchange(p.given(o), brought(p.given(o), d), o == 3 ? element::boolean : q.element, o != 3,
+      p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
                      {d, layer.form.rows, false});
   detail::hold_attention(p, y.layout, q.element);
   return p;
@@ -129,8 +196,8 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
   return plan_of(layer, q, k, v, nullptr);
 }
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
-                             const tensor_value& v, const tensor_value& mask) {
-  return plan_of(layer, q, k, v, &mask);
+                             const tensor_value& v, const tensor_value& more) {
+  return plan_of(layer, q, k, v, &more);
 }
 
 }  // namespace engine
@@ -139,23 +206,25 @@ namespace nn {
 
 /// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives; the heads are one dimension of the result.
 ///
-/// A fourth operand, booleans of queries and keys, is true of what a query does not see; one that sees nothing gives 0.
-/// Options: `causal`, `streamed`.
+/// A fourth operand of booleans of queries and keys is true of what a query does not see; numbers are added to scores.
+/// One of int64 is the cumulative lengths of packed sequences. A query that sees nothing gives 0. Options: `causal`,
+/// `sliding_window`, `streamed`, `over_heads`.
 template <class... Options>
 struct attention : engine::described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
-  static constexpr engine::option_kinds takes{engine::option_kind::causal, engine::option_kind::streamed};
+  static constexpr engine::option_kinds takes{engine::option_kind::causal, engine::option_kind::sliding_window,
+                                              engine::option_kind::streamed, engine::option_kind::over_heads};
   static constexpr engine::attention_description description() {
     const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
-    return {o.attends, o.weights.why};
+    return {o.attends, tessera::detail::first_of(o.weights.why, o.attends.check())};
   }
   static constexpr bool only_here = true;  ///< a function of the serial model: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) {
     return plan_of(description(), q, k, v);
   }
   static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v,
-                                   const tensor_value& mask) {
-    return plan_of(description(), q, k, v, mask);
+                                   const tensor_value& more) {
+    return plan_of(description(), q, k, v, more);
   }
 };
 
@@ -167,16 +236,21 @@ struct attention_layer {
   bool streamed = false;
   index_t rows = 0;
   index_t heads = 0;  ///< into which features are split; 0: they are heads already
+  bool slides = false;
+  index_t before = 0;  ///< where it slides, so many keys before a query are seen
+  index_t after = 0;
+  engine::axis_names over = {};  ///< those that cut the sequence before and behind it, and the heads in it
 
   constexpr engine::attention_description description() const {
-    return {{causal, streamed, rows, heads}, rows < 0 ? refusal{code::rows_not_positive, rows} : refusal{}};
+    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after, over.list()};
+    return {form, form.check()};
   }
   constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) const {
     return plan_of(description(), q, k, v);
   }
   constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v,
-                            const tensor_value& mask) const {
-    return plan_of(description(), q, k, v, mask);
+                            const tensor_value& more) const {
+    return plan_of(description(), q, k, v, more);
   }
   template <engine::DynamicFlow First, engine::DynamicFlow... Rest>
   auto operator()(const First& first, const Rest&... rest) const {

@@ -14,6 +14,19 @@ struct attention_form {
   bool streamed = false;  ///< parts of the keys come one after another
   index_t rows = 0;       ///< so many of a part at once, 0 for what the library takes
   index_t heads = 0;      ///< into which the features of all operands are still to be split; 0: they are heads already
+  bool slides = false;    ///< a query at i sees the keys of [i − before, i + after] alone
+  index_t before = 0;
+  index_t after = 0;
+  static_vector<text, max_axes> over = no_items<text, max_axes>;  ///< axes whose cut of the sequence goes to the heads
+
+  /// Whether queries and keys are compared by their places.
+  constexpr bool by_place() const { return causal || slides; }
+  constexpr refusal check() const {
+    if (rows < 0) return refusal{code::rows_not_positive, rows};
+    if (slides && (before < 0 || after < 0 || (causal && after > 0)))
+      return refusal{code::window_looks_away, before, after};
+    return {};
+  }
 };
 
 }  // namespace tessera::engine

@@ -31,6 +31,8 @@ enum class option_kind : unsigned char {
   weights,
   causal,
   streamed,
+  sliding_window,
+  over_heads,
   padding_idx,
   padding_rule,
   output_padding,

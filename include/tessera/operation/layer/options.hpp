@@ -86,6 +86,16 @@ struct padding_idx {};
 /// In attention a query sees the keys up to its own place.
 struct causal {};
 
+/// In attention each worker has all rows of some heads: these axes cut the sequence before and behind it, heads in it.
+///
+/// Jacobs et al., DeepSpeed Ulysses, 2023.
+template <class... Axes>
+struct over_heads {};
+
+/// In attention a query at place i sees the keys of [i − before, i + after] alone.
+template <index_t Before, index_t After = 0>
+struct sliding_window {};
+
 /// The parts of a cut sequence come one after another: keys and values in attention. So many elements of a part come at
 /// once, or as many as the library takes.
 template <index_t Rows = 0>
@@ -139,6 +149,10 @@ template <>
 inline constexpr kind engine::kind_of<exclude_padding> = kind::option;
 template <>
 inline constexpr kind engine::kind_of<causal> = kind::option;
+template <class... Axes>
+inline constexpr kind engine::kind_of<over_heads<Axes...>> = kind::option;
+template <index_t... Given>
+inline constexpr kind engine::kind_of<sliding_window<Given...>> = kind::option;
 template <index_t Given>
 inline constexpr kind engine::kind_of<streamed<Given>> = kind::option;
 template <index_t Given>

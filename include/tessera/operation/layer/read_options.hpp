@@ -156,7 +156,14 @@ struct option<streamed<Rows>> : option_of_kind<option_kind::streamed> {
   static constexpr void apply(layer_options& o) {
     o.attends.streamed = true;
     o.attends.rows = Rows;
-    if (Rows < 0 && o.weights.why.ok()) o.weights.why = refusal{code::rows_not_positive, Rows};
+  }
+};
+template <index_t Before, index_t After>
+struct option<sliding_window<Before, After>> : option_of_kind<option_kind::sliding_window> {
+  static constexpr void apply(layer_options& o) {
+    o.attends.slides = true;
+    o.attends.before = Before;
+    o.attends.after = After;
   }
 };
 
@@ -169,6 +176,10 @@ constexpr void name_axes(layer_options& o, static_vector<text, max_axes>& names)
   o.weights.why = first_of(o.weights.why, check_axes<kind::option, Axes...>(), many);
   if (many.ok()) (names.push(short_name_of<bare_axis<Axes>>()), ...);
 }
+template <class... Axes>
+struct option<over_heads<Axes...>> : option_of_kind<option_kind::over_heads> {
+  static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.attends.over); }
+};
 template <class... Axes>
 struct option<cut_out<Axes...>> : option_of_kind<option_kind::cut_out> {
   static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.weights.cut_out); }

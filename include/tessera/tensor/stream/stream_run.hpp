@@ -38,7 +38,7 @@ class stream_run {
       for (const stream_end& e : *ends)
         if (e.role == stream_role::part) {
           parts_.emplace_back(e.lies->layout(), e.dim, s.rows);
-          if (mesh_ == nullptr) mesh_ = &e.lies->layout().mesh;
+          if (lies_ == nullptr) lies_ = &e.lies->layout();
         }
   }
 
@@ -47,7 +47,8 @@ class stream_run {
     coordinates own;
     if (parts_.empty()) {
       compute({{{0, here()}}, 1}, x_, sums_);
-    } else if (const stream_parts& first = parts_.front(); mesh_->locate(team_->rank(), own)) {
+    } else if (const stream_parts& first = parts_.front(); lies_->mesh.locate(team_->rank(), own)) {
+      holds_ = engine::cutting{*lies_}.holds(own);
       for (int turn = 0; turn < first.turns(); ++turn)
         for (int chunk = 0; chunk < first.chunks(); ++chunk) step(own, turn, chunk);
       land();
@@ -94,8 +95,9 @@ class stream_run {
       if (end_of(i).role == stream_role::part) f(i, end_of(i), parts_[next++]);
   }
 
-  static at::Tensor rows_of(const at::Tensor& x, int dim, const engine::interval& at) {
-    return x.narrow(dim, at.lo, at.size());
+  // Nothing where another coordinate holds the tensors: such a worker takes part in what all of them do.
+  at::Tensor rows_of(const at::Tensor& x, int dim, const engine::interval& at) const {
+    return holds_ ? x.narrow(dim, at.lo, at.size()) : x;
   }
 
   // Lets the chunk of a turn come.
@@ -123,7 +125,7 @@ class stream_run {
       } else if (const std::size_t r = i - s_.operands.size(); is_wanted(r)) {
         const engine::interval to = p.places(part, chunk);
         std::vector<index_t> sizes = e.sizes;
-        sizes[static_cast<std::size_t>(e.dim)] = to.size();
+        if (holds_) sizes[static_cast<std::size_t>(e.dim)] = to.size();
         sent[r] = {
             turn == 0 ? rows_of(sums_[r].into, e.dim, to) : at::empty(sizes, options_of(*team_, added_in(e.type))),
             true};
@@ -131,7 +133,7 @@ class stream_run {
     });
     const bool last = chunk + 1 == first.chunks();
     if (!last || turn + 1 < first.turns()) bring(own, last ? turn + 1 : turn, last ? 0 : chunk + 1);
-    compute(first.indices(first.met(own, turn), chunk), come, sent);
+    if (holds_) compute(first.indices(first.met(own, turn), chunk), come, sent);
     land();
     send(own, turn, chunk, sent);
   }
@@ -200,7 +202,8 @@ class stream_run {
   const engine::stream& s_;
   const std::vector<at::Tensor>& x_;
   const std::vector<bool>& wanted_;
-  const mesh_value* mesh_ = nullptr;
+  const layout* lies_ = nullptr;
+  bool holds_ = true;
   std::vector<stream_parts> parts_;
   std::vector<engine::stream_result> sums_;
   met_chunk coming_;
