@@ -1,8 +1,7 @@
 #include "subjects.hpp"
 
+#include <tessera/nn/layer/angular_margin.hpp>
 #include <tessera/nn/layer/cross_entropy.hpp>
-
-#include <cmath>
 
 namespace conformance::training {
 namespace {
@@ -14,17 +13,6 @@ layout used_apart(layout x) {
   return x;
 }
 
-/// scale · cos(angle), with the margin added to the angle of the label's class. Classes begin at `first` here.
-at::Tensor with_margin(const at::Tensor& cosine, const at::Tensor& label, index_t first, double margin, double scale,
-                       bool easy) {
-  const at::Tensor sine = (1 - cosine.square()).clamp_min(0).sqrt();
-  const at::Tensor wider = cosine * std::cos(margin) - sine * std::sin(margin);
-  const at::Tensor beyond = easy ? cosine : cosine - margin * std::sin(margin);
-  const at::Tensor angled = at::where(cosine > (easy ? 0.0 : std::cos(M_PI - margin)), wider, beyond);
-  const at::Tensor here = at::arange(first, first + cosine.size(1), label.options()).unsqueeze(0) == label.unsqueeze(1);
-  return scale * at::where(here, angled, cosine);
-}
-
 tensor<dyn> loss_of(const std::string& reduction, const tensor<dyn>& logits, const tensor<dyn>& target) {
   if (reduction == "none") return nn::cross_entropy<nn::reduction::none>(logits, target);
   if (reduction == "sum") return nn::cross_entropy<nn::reduction::sum>(logits, target);
@@ -33,7 +21,8 @@ tensor<dyn> loss_of(const std::string& reduction, const tensor<dyn>& logits, con
 
 }  // namespace
 
-/// Softmax with an additive angular margin over cut classes: the logits are composed here, the loss is the library's.
+/// Softmax with an additive angular margin over cut classes: cosines are a product of boxes, margin and loss are the
+/// library's.
 task margin(reading& c) {
   const recipe features = c.tensor("features");
   const recipe weight = c.tensor("weight");
@@ -59,13 +48,9 @@ task margin(reading& c) {
       const tensor<dyn> x = a.leaf(features, rows);
       const tensor<dyn> y = a.leaf(weight, classes);
       const tensor<dyn> of = a.given(target, labels, at::kLong);
-      const auto unit = [](const tensor<dyn>& v) {
-        const at::Tensor apart = to(used_apart(v.layout()), v).local();
-        return apart / apart.norm(2, -1, true);
-      };
-      const at::Tensor cosine = unit(x).matmul(unit(y).t());
-      const index_t first = box_of(product, a.team->rank())[1].lo;
-      const tensor<dyn> logits{a.team, product, with_margin(cosine, of.local(), first, by, scale, easy)};
+      const auto unit = [](const tensor<dyn>& v) { return tessera::normalize<1>(to(used_apart(v.layout()), v)); };
+      const tensor<dyn> cosines{a.team, product, unit(x).local().matmul(unit(y).local().t())};
+      const tensor<dyn> logits = nn::angular_margin(cosines, of, {.margin = by, .scale = scale, .easy = easy});
       a.compare("logits", logits, expected);
       const tensor<dyn> found = loss_of(reduction, logits, of);
       a.compare("the loss", found, loss);

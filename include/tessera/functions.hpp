@@ -3,12 +3,15 @@
 // Functions of tensors, as types know them, and all that a module is written with. What they compute comes with
 // tessera.hpp.
 #include <tessera/network.hpp>
+#include <tessera/operation/function/angular_margin.hpp>
 #include <tessera/operation/function/cast.hpp>
 #include <tessera/operation/function/concat.hpp>
 #include <tessera/operation/function/contractions.hpp>
+#include <tessera/operation/function/cosine_linear.hpp>
 #include <tessera/operation/function/elementwise.hpp>
 #include <tessera/operation/function/function_layer.hpp>
 #include <tessera/operation/function/losses.hpp>
+#include <tessera/operation/function/normalize.hpp>
 #include <tessera/operation/function/own.hpp>
 #include <tessera/operation/function/pad.hpp>
 #include <tessera/operation/function/reductions.hpp>

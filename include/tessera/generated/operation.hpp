@@ -377,7 +377,8 @@ template <class... Told> struct loss_option_out_of_range {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.loss.option] the delta of a loss lies above 0, its beta from 0 on; correct it");
+                  "[tessera.loss.option] the delta of a loss and its scale lie above 0, its beta from 0 on, a margin "
+                  "of angles from 0 to pi; correct it");
   }
 };
 template <class... Told> struct loss_of_no_probability {

@@ -116,8 +116,9 @@ inline constexpr reason class_weights_differ{"tessera.loss.weight", "has, classe
 inline constexpr reason class_weights_in_module{
     "tessera.loss.module", "",
     "a module keeps no list of class weights; give them as a tensor, as nn::constant is one"};
-inline constexpr reason loss_option_out_of_range{"tessera.loss.option", "",
-                                                 "the delta of a loss lies above 0, its beta from 0 on; correct it"};
+inline constexpr reason loss_option_out_of_range{
+    "tessera.loss.option", "",
+    "the delta of a loss and its scale lie above 0, its beta from 0 on, a margin of angles from 0 to pi; correct it"};
 inline constexpr reason loss_of_no_probability{
     "tessera.loss.probability", "elements",
     "some operands of a binary cross-entropy are not from 0 to 1; take their sigmoid, or the loss with logits"};

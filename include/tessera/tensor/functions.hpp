@@ -71,6 +71,7 @@ at::Tensor compute_argument(const bound_exchanges& by, const at::Tensor& x, int 
 at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, index_t correction);
 at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p, combine with);
 at::Tensor compute_softmax(const bound_exchanges& by, const at::Tensor& x, int dim, bool log);
+at::Tensor compute_normalize(const bound_exchanges& by, const at::Tensor& x, int dim, double eps);
 
 }  // namespace engine
 
@@ -98,6 +99,10 @@ at::Tensor compute(const norm<With, Dims...>& f, const engine::bound_exchanges& 
 template <int Dim, bool Log>
 at::Tensor compute(const softmax<Dim, Log>&, const engine::bound_exchanges& by, const at::Tensor& x) {
   return engine::compute_softmax(by, x, Dim, Log);
+}
+template <int Dim>
+at::Tensor compute(const normalize<Dim>& f, const engine::bound_exchanges& by, const at::Tensor& x) {
+  return engine::compute_normalize(by, x, Dim, f.n.re);
 }
 
 namespace engine {

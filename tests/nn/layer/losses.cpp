@@ -40,6 +40,33 @@ TEST_CASE("classes that are masked with -inf add nothing to a cross-entropy, who
   for (int r = 0; r < 6; ++r) CHECK(run.of(r));
 }
 
+TEST_CASE("the gradient of a cross-entropy is differentiated as LibTorch's, whoever has the classes", "[gradient]") {
+  const at::Tensor x = global_of({4, 7}, numbers{9}) * 4;
+  const at::Tensor y = at::tensor({0, 1, 5, 6}, at::kLong);
+  const std::vector<double> weight{1, 2, 0.5, 0, 3, 1.25, 0.75};
+  for (const nn::cross_entropy_options& how :
+       {nn::cross_entropy_options{}, {.weight = weight, .ignore_index = 5}, {.label_smoothing = 0.25}}) {
+    const at::Tensor of = how.weight.empty() ? at::Tensor() : at::tensor(at::ArrayRef<double>(how.weight), at::kDouble);
+    const at::Tensor leaf = x.clone().set_requires_grad(true);
+    const at::Tensor serial =
+        at::cross_entropy_loss(leaf, y, of, at::Reduction::Mean, how.ignore_index, how.label_smoothing);
+    const at::Tensor slope = torch::autograd::grad({serial * serial}, {leaf}, {}, true, true)[0];
+    slope.square().sum().backward();
+    CHECK(satisfied<grid>([&](team<grid>& t) {
+            auto logits = distribute<scores>(t, x);
+            logits.requires_grad();
+            const at::Tensor loss = nn::cross_entropy(logits, distribute<classes>(t, y), how).local();
+            const at::Tensor g = torch::autograd::grad({loss * loss}, {logits.local()}, {}, true, true)[0];
+            g.square().sum().backward();
+            const auto whole = [&](const at::Tensor& local) {
+              return tessera::full_tensor(tensor<dyn>(logits.team(), logits.layout(), local.detach()));
+            };
+            const bool once = at::allclose(whole(g), slope.detach(), 1e-10, 1e-13);
+            return at::allclose(tessera::full_tensor(logits.grad()), leaf.grad(), 1e-10, 1e-13) && once;
+          }) == 6);
+  }
+}
+
 TEST_CASE("a loss without a label that counts is none, and options that do not fit are refused on all workers",
           "[refusal][runtime]") {
   using pixels = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape_of<2, 4, 3, 2>, double>;

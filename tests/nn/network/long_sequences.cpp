@@ -155,7 +155,7 @@ struct one_head {
   }
 };
 
-TEST_CASE("a sequence is trained whose scores take 64 times a worker's peak", "[law][memory]") {
+TEST_CASE("a sequence is trained whose scores take 64 times a worker's peak", "[law][runtime]") {
   constexpr index_t rows = 8192;
   using pair = mesh<seq<4>>;
   using tokens = tensor<partition<pair, whole, zigzag<seq<4>>, whole>, shape_of<1, rows, 4>>;

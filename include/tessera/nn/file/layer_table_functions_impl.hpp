@@ -2,6 +2,7 @@
 
 #include <tessera/functions.hpp>
 #include <tessera/nn/file/layer_table.hpp>
+#include <tessera/nn/layer/angular_margin.hpp>
 #include <tessera/nn/layer/losses.hpp>
 
 #include <optional>
@@ -101,9 +102,22 @@ TESSERA_INLINE void layer_table::add_functions() {
     return tessera::detail::with_dimension(
         o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::softmin<Dim>(x); });
   });
+  function("normalize", [](options o, flow_of x) {
+    return tessera::detail::with_dimension(
+        o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::normalize<Dim>(x, o.real("eps", 1e-12)); });
+  });
   function("log_softmax", [](options o, flow_of x) {
     return tessera::detail::with_dimension(
         o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });
+  });
+
+  function("angular_margin", [](options o, flow_of x, flow_of labels) {
+    const angular_margin_options otherwise;
+    return angular_margin(x, labels,
+                          {.margin = o.real("margin", otherwise.margin),
+                           .scale = o.real("scale", otherwise.scale),
+                           .easy = o.flag("easy", otherwise.easy),
+                           .ignore_index = o.number("ignore_index", otherwise.ignore_index)});
   });
 
   namespace f = functions;

@@ -5,6 +5,7 @@
 #include <tessera/tensor/functions.hpp>
 
 #include <string>
+#include <vector>
 
 namespace tessera::functions {
 
@@ -19,6 +20,17 @@ struct local_losses {
   at::Tensor labels = {};   ///< of which one is named then
   index_t classes = 0;
 };
+
+/// A few numbers for each, as an exchange takes them: a worker outside of it has none.
+inline at::Tensor in_rows(const bound_exchanges& by, std::size_t exchange, const std::vector<at::Tensor>& rows) {
+  const box_vector& held = by.exchanges[exchange].from->extents();
+  const at::Tensor all = at::stack(rows);
+  const bool outside = held[0] == 0;
+  return outside ? all.flatten().narrow(0, 0, 0).reshape(at::IntArrayRef(held.begin(), held.end())) : all;
+}
+
+/// One of them, which a worker outside does not miss.
+inline at::Tensor row(const at::Tensor& all, index_t i) { return all.size(0) == 0 ? all.sum(0) : all[i]; }
 
 /// The reduced losses of all workers, by the exchange in this place.
 at::Tensor reduced(const bound_exchanges& by, std::size_t exchange, nn::reduction how, const local_losses& mine,

@@ -1,22 +1,12 @@
 #pragma once
 
+#include <tessera/nn/kernel/class_sums.hpp>
 #include <tessera/nn/layer/check_indices.hpp>
 #include <tessera/nn/layer/losses.hpp>
 
 #include <limits>
 
 namespace tessera::functions::engine {
-
-/// A few numbers for each, as an exchange takes them: a worker outside of it has none.
-inline at::Tensor in_rows(const bound_exchanges& by, std::size_t exchange, const std::vector<at::Tensor>& rows) {
-  const box_vector& held = by.exchanges[exchange].from->extents();
-  const at::Tensor all = at::stack(rows);
-  const bool outside = held[0] == 0;
-  return outside ? all.flatten().narrow(0, 0, 0).reshape(at::IntArrayRef(held.begin(), held.end())) : all;
-}
-
-/// One of them, which a worker outside does not miss.
-inline at::Tensor row(const at::Tensor& all, index_t i) { return all.size(0) == 0 ? all.sum(0) : all[i]; }
 
 TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t exchange, nn::reduction how,
                                   const local_losses& mine, at::ScalarType type) {
@@ -95,7 +85,7 @@ TESSERA_INLINE local_losses compute_cosine_embedding_loss(const bound_exchanges&
 
 // With scores less their largest, m, a constant: loss = T · log Σ exp(x − m) − Σ t (x − m) with T = Σ t, and of
 // logarithms −Σ t x. Σ exp, Σ t x and of probabilities T are the only numbers of a sample that workers with other
-// classes have terms of.
+// classes have terms of. Of labels that are not smoothed nothing of the scores' size is kept but these.
 TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n, const class_numbers& list,
                                       bool of_scores, const at::Tensor& x, const at::Tensor& y,
                                       const at::Tensor& weight) {
@@ -104,6 +94,7 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
   const index_t held = x.size(1);
   const index_t first = held > 0 ? mine.first(1) : 0;
   const bool of_labels = y.dim() < x.dim();
+  const bool lean = of_labels && of_scores && n.re == 0 && held > 0;
   std::vector<index_t> along(static_cast<std::size_t>(x.dim()), 1);
   along[1] = held;
   const auto plain = x.options().requires_grad(false);
@@ -118,28 +109,37 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
   const double smooth = n.re / static_cast<double>(classes);
 
   at::Tensor score = x;
+  at::Tensor most;
   std::vector<at::Tensor> rows;
   if (of_scores) {
     const auto& sizes = by.exchanges[0].from->extents();
     const at::Tensor least =
         at::full(at::IntArrayRef(sizes.begin(), sizes.end()), -std::numeric_limits<double>::infinity(), plain);
-    score = x - by.exchanged(held > 0 ? at::amax(x.detach(), 1) : least, 0).unsqueeze(1);
+    most = by.exchanged(held > 0 ? at::amax(x.detach(), 1) : least, 0);
+    if (!lean) score = x - most.unsqueeze(1);
   }
   local_losses l;
   at::Tensor whole;  // T
-  if (of_scores) rows.push_back(at::exp(score).sum(1));
+  if (of_scores && !lean) rows.push_back(at::exp(score).sum(1));
   if (of_labels) {
     const at::Tensor ignored = y == n.whole;
     const at::Tensor label = y.masked_fill(ignored, 0);
     const at::Tensor share = weighs ? weights.index_select(0, label.clamp(0, classes - 1).flatten()).view(label.sizes())
                                     : at::ones_like(label, plain);
-    at::Tensor taken = score.narrow(1, 0, 0).sum(1);
-    if (held > 0) {
-      const at::Tensor column = label - first;
-      const at::Tensor here = at::logical_and(column >= 0, column < held);
-      const at::Tensor at_label = score.gather(1, column.clamp(0, held - 1).unsqueeze(1)).squeeze(1);
-      // not a product: another class may be masked with -inf
-      taken = at::where(here, weighs ? share * at_label : at_label, taken);
+    at::Tensor taken;
+    if (lean) {
+      const tessera::detail::class_sums sums =
+          tessera::detail::sums_of_classes(x, most, tessera::detail::label_rows(label - first, held));
+      rows.push_back(sums.exponents);
+      taken = weighs ? share * sums.at_label : sums.at_label;
+    } else {
+      taken = score.narrow(1, 0, 0).sum(1);
+      if (held > 0) {
+        const tessera::detail::label_rows here(label - first, held);
+        const at::Tensor at_label = here.of(score);
+        // not a product: another class may be masked with -inf
+        taken = at::where(here.here(), weighs ? share * at_label : at_label, taken);
+      }
     }
     whole = weighs ? (1 - n.re) * share + smooth * weights.sum() : share;
     rows.push_back(n.re == 0 ? taken : (1 - n.re) * taken + smooth * weighed(score).sum(1));

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <tessera/nn/kernel/label_rows.hpp>
+#include <tessera/nn/layer/angular_margin.hpp>
+#include <tessera/nn/layer/check_indices.hpp>
+#include <tessera/tensor/change/change.hpp>
+
+#include <cmath>
+
+namespace tessera::functions::engine {
+
+/// cos(arccos c + m), and its slope, of cosines c; beyond an end of them, what replaces it.
+class widened_angle {
+ public:
+  explicit widened_angle(const nn::angular_margin_options& how)
+      : how_(how), cosine_(std::cos(how.margin)), sine_(std::sin(how.margin)) {}
+
+  at::Tensor of(const at::Tensor& c) const {
+    const at::Tensor inside = open(c);
+    const at::Tensor sine = at::where(inside, at::sqrt(squared_sine(c, inside)), 0);
+    const at::Tensor beyond = how_.easy ? c : c - how_.margin * sine_;
+    return at::where(widens(c), c * cosine_ - sine * sine_, beyond);
+  }
+  /// At ±1, where the angle has no slope by its cosine, that of c cos m.
+  at::Tensor slope(const at::Tensor& c) const {
+    const at::Tensor inside = open(c);
+    const at::Tensor cotangent = at::where(inside, c / at::sqrt(squared_sine(c, inside)), 0);
+    return at::where(widens(c), cosine_ + sine_ * cotangent, 1);
+  }
+
+ private:
+  static at::Tensor open(const at::Tensor& c) { return (1 - c.detach()) * (1 + c.detach()) > 0; }
+  static at::Tensor squared_sine(const at::Tensor& c, const at::Tensor& inside) {
+    return at::where(inside, (1 - c) * (1 + c), 1);  // a root's slope at 0 is infinite, and times 0 no number
+  }
+  at::Tensor widens(const at::Tensor& c) const { return c > (how_.easy ? 0.0 : -cosine_); }
+
+  nn::angular_margin_options how_;
+  double cosine_, sine_;
+};
+
+/// The gradient: that of the result times the scale, but for one element a row. Only these elements are kept.
+class margin_backward final : public torch::autograd::Node {
+ public:
+  margin_backward(const nn::angular_margin_options& how, const tessera::detail::label_rows& rows,
+                  const at::Tensor& widens, const at::Tensor& at_label)
+      : how_(how), rows_(rows), widens_(widens), at_label_(at_label, false) {}
+
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    const at::Tensor& g = gradients[0];
+    if (!g.defined()) return {at::Tensor()};
+    const at::Tensor slope = widened_angle(how_).slope(at_label_.unpack());
+    const at::Tensor each = rows_.of(g).to(slope.scalar_type());
+    return {rows_.put(g * how_.scale, at::where(widens_, slope * each, each) * how_.scale)};
+  }
+  void release_variables() override { at_label_.reset_data(); }
+  std::string name() const override { return "tessera::angular_margin"; }
+
+ private:
+  nn::angular_margin_options how_;
+  tessera::detail::label_rows rows_;
+  at::Tensor widens_;
+  torch::autograd::SavedVariable at_label_;
+};
+
+}  // namespace tessera::functions::engine
+
+namespace tessera::functions {
+
+TESSERA_INLINE at::Tensor compute(const angular_margin& f, const engine::bound_exchanges& by, const at::Tensor& cosines,
+                                  const at::Tensor& labels) {
+  const nn::angular_margin_options how = f.options();
+  const local_box& mine = by.boxes.operands[0];
+  const index_t classes = mine.extents[1];
+  const index_t held = cosines.size(1);
+  const at::Tensor counted = labels != how.ignore_index;
+  const at::Tensor label = labels.masked_fill(counted.logical_not(), 0);
+  const at::Tensor wrong = at::logical_or(label < 0, label >= classes).sum(at::kDouble);
+  if (engine::row(by.exchanged(engine::in_rows(by, 0, {wrong}), 0), 0).item<double>() > 0)
+    tessera::detail::check_indices(by.team, by.team->crew_of(by.exchanges[0].to->layout().mesh), label, classes,
+                                   code::label_out_of_range);
+  if (cosines.numel() == 0) return cosines * how.scale;
+  if (cosines._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
+  const tessera::detail::label_rows rows(label - mine.first(1), held);
+  const at::Tensor widens = at::logical_and(rows.here(), counted);
+  const at::Tensor at_label = engine::in_wide(rows.of(cosines));
+  const at::Tensor y = [&] {
+    const c10::AutoGradMode no_record(false);
+    const at::Tensor widened = engine::widened_angle(how).of(at_label);
+    return rows.put(cosines * how.scale, at::where(widens, widened, at_label) * how.scale);
+  }();
+  if (c10::GradMode::is_enabled() && cosines.requires_grad())
+    tessera::detail::record(y, cosines,
+                            tessera::detail::make_node<engine::margin_backward>(how, rows, widens, at_label));
+  return y;
+}
+
+}  // namespace tessera::functions
