@@ -462,6 +462,22 @@ template <class... Told> struct dimension_not_there {
                   "[tessera.layer.dimension] the input has no such dimension; name one from 0 on");
   }
 };
+template <class... Told> struct transform_dimensions {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.fft.dimensions] a Fourier transform is over one to three dimensions; name each of them "
+                  "once");
+  }
+};
+template <class... Told> struct transform_length {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.fft.length] a Fourier transform gives one element or more of one or more, an irfft n of "
+                  "n / 2 + 1; write another length");
+  }
+};
 template <class... Told> struct divisor_not_positive {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -833,6 +849,15 @@ template <> struct verdict_for<&code::dimension_not_there> {
   template <class Why> using type = verdicts::dimension_not_there<
       with::dimension<Why::number(0)>,
       with::dimensions<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::transform_dimensions> {
+  template <class Why> using type = verdicts::transform_dimensions<with::dimensions<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::transform_length> {
+  template <class Why> using type = verdicts::transform_length<
+      with::dimension<Why::number(0)>,
+      with::extent<Why::number(1)>,
+      with::result<Why::number(2)>>;
 };
 template <> struct verdict_for<&code::divisor_not_positive> {
   template <class Why> using type = verdicts::divisor_not_positive<with::divisor<Why::number(0)>>;

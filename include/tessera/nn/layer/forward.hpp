@@ -2,6 +2,7 @@
 
 #include <tessera/nn/layer/attention.hpp>
 #include <tessera/nn/layer/embedding.hpp>
+#include <tessera/nn/layer/fft.hpp>
 #include <tessera/nn/layer/interpolate.hpp>
 #include <tessera/nn/layer/normalisation.hpp>
 #include <tessera/nn/layer/pooling.hpp>
