@@ -13,6 +13,7 @@ namespace with {
 
 template <element> struct expected_element;
 template <element> struct given_element;
+template <index_t> struct at_most;
 template <index_t> struct bound;
 template <index_t> struct character;
 template <index_t> struct classes;
@@ -39,6 +40,7 @@ template <index_t> struct kernel;
 template <index_t> struct key_heads;
 template <index_t> struct label;
 template <index_t> struct layer;
+template <index_t> struct modes;
 template <index_t> struct numerator;
 template <index_t> struct operand;
 template <index_t> struct operands;
@@ -478,6 +480,14 @@ template <class... Told> struct transform_length {
                   "n / 2 + 1; write another length");
   }
 };
+template <class... Told> struct transform_modes {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.fft.modes] a spectral convolution keeps one wave number or more of each sign, and no "
+                  "more than there are; write another");
+  }
+};
 template <class... Told> struct divisor_not_positive {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -858,6 +868,12 @@ template <> struct verdict_for<&code::transform_length> {
       with::dimension<Why::number(0)>,
       with::extent<Why::number(1)>,
       with::result<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::transform_modes> {
+  template <class Why> using type = verdicts::transform_modes<
+      with::dimension<Why::number(0)>,
+      with::modes<Why::number(1)>,
+      with::at_most<Why::number(2)>>;
 };
 template <> struct verdict_for<&code::divisor_not_positive> {
   template <class Why> using type = verdicts::divisor_not_positive<with::divisor<Why::number(0)>>;

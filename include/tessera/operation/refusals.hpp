@@ -157,6 +157,9 @@ inline constexpr reason transform_dimensions{
 inline constexpr reason transform_length{
     "tessera.fft.length", "dimension, extent, result",
     "a Fourier transform gives one element or more of one or more, an irfft n of n / 2 + 1; write another length"};
+inline constexpr reason transform_modes{
+    "tessera.fft.modes", "dimension, modes, at most",
+    "a spectral convolution keeps one wave number or more of each sign, and no more than there are; write another"};
 inline constexpr reason divisor_not_positive{"tessera.layer.divisor", "divisor",
                                              "a divisor is at least 1; write a larger one"};
 inline constexpr reason factor_not_positive{

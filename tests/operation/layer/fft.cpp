@@ -104,4 +104,49 @@ TEST_CASE("a transform that has no meaning is refused", "[plan][refusal]") {
   CHECK(said({.dims = {3}, .output_as = flat}, real).is(code::wrong_number_of_dimensions));
 }
 
+TEST_CASE("a spectral convolution moves halves of reals and the wave numbers that are kept", "[plan]") {
+  using pixels = partition<grid, whole, whole, blocks<row>, blocks<col>>;
+  using three = tensor<pixels, shape<batch, dim<3>, dim<8>, dim<8>>, double>;
+  using net = sequential_type<three, nn::spectral_conv<5, 2, 4>>;
+  STATIC_REQUIRE(std::is_same_v<net::output, tensor<pixels, shape<batch, dim<5>, dim<8>, dim<8>>, double>>);
+  // over col reals; over both four wave numbers of a row; and back of five channels
+  constexpr index_t rows = 4 * 8;
+  STATIC_REQUIRE(
+      is_bound(moved<net>, 3 * rows * (8 * 8 / 2 + 4 * 16 * 3 / 4) + 5 * rows * (4 * 16 * 3 / 4 + 8 * 8 / 2)));
+  // each worker has the weights of its own wave numbers, and nothing of them is summed
+  constexpr layer_plan p = nn::spectral_conv<5, 2, 4>::plan(value_of<three>);
+  STATIC_REQUIRE(p.stored(0).part_count(3) == 4);
+  STATIC_REQUIRE(same(p.stored(0), p.weight(0)));
+  // samples that are cut have weights alike
+  using samples = tensor<partition<grid, blocks<row, col>, whole, whole>, shape<batch, dim<3>, dim<8>>, float>;
+  constexpr layer_plan alike = nn::spectral_conv<5, 5>::plan(value_of<samples>);
+  STATIC_REQUIRE(alike.stored(0).placements[0].kind == placement::invariant);
+  STATIC_REQUIRE(alike.parameter(0).element == element::complex64);
+  STATIC_REQUIRE(moved<sequential_type<samples, nn::spectral_conv<5, 5>>> == direction{});
+}
+
+TEST_CASE("a spectral convolution that has no meaning is refused", "[plan][refusal]") {
+  const tensor_value x{bound_all(value_of<image>.layout, bind<batch>(4)), element::float64};  // 4 x 3 x 9 x 8
+  const auto told = [](const tensor_value& in, index_t out, const per_dimension& modes) {
+    return nn::spectral_conv_layer{out, modes}.plan(in).why;
+  };
+  CHECK(told(x, 2, {4, 5}).ok());
+  CHECK(told(x, 2, {5, 5}).is(code::transform_modes));
+  CHECK(told(x, 2, {4, 6}).is(code::transform_modes));
+  CHECK(told(x, 2, {0, 1}).is(code::transform_modes));
+  CHECK(told(x, 0, {4, 5}).is(code::extent_negative));
+  CHECK(told(x, 2, {4, 4, 4}).is(code::layer_takes_other_dimensions));
+  CHECK(told(x, 2, {}).is(code::transform_dimensions));
+  CHECK(told(x, 2, {1, 1, 1, 1}).is(code::transform_dimensions));
+  CHECK(told({x.layout, element::complex128}, 2, {4, 5}).is(code::no_function_of_element));
+  tensor_value unknown = x;
+  unknown.layout.dims[3].extent = dynamic;
+  CHECK(told(unknown, 2, {4, 5}).is(code::extent_not_static));
+  tensor_value copies{x.layout, element::float64};
+  copies.layout.set_placement(0, {});
+  copies.layout.set_placement(0, {placement::cut, 0});
+  copies.layout = copies.layout.halo(0, {3, 1, 1, 1, 1});
+  CHECK(told(copies, 2, {4, 5}).is(code::haloed_summed));
+}
+
 }  // namespace tessera::testing

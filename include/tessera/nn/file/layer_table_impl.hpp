@@ -144,6 +144,7 @@ TESSERA_INLINE void layer_table::add_layers() {
                      o.number("n", 0, "2 (m − 1) of m elements"),
                      o.partition_setting("output_as")};
   });
+  layer("spectral_conv", [](options o) { return spectral_conv_layer{o.number("out_channels"), o.numbers("modes")}; });
   layer("batch_norm", [](options o) {
     const engine::setting<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
     return batch_norm_layer{o.real("eps", 1e-5), momentum.is_set() ? momentum.value() : 0.1, !momentum.is_set(),
