@@ -388,6 +388,13 @@ TEST_CASE("Fourier transforms take no more memory than is counted", "[plan][runt
         "");
   CHECK(differs_in_memory<whole, four::image>({6, 4, 24, 24}, 0.7) == "");
   CHECK(differs_in_memory<nn::chain<nn::conv<4, kernel<1, 1>>, nn::rfft<2>>, four::image>({6, 4, 24, 24}, 0.7) == "");
+  using few = nn::chain<nn::conv<4, kernel<1, 1>>, nn::spectral_conv<4, 6, 6>, nn::relu>;
+  using all = nn::chain<nn::conv<4, kernel<1, 1>>, nn::spectral_conv<4, 12, 12>, nn::relu>;
+  CHECK(differs_in_memory<few, alone::image>({6, 4, 24, 24}, 0.7) == "");
+  CHECK(differs_in_memory<all, alone::image>({6, 4, 24, 24}, 0.7) == "");
+  CHECK(differs_in_memory<few, four::image>({6, 4, 24, 24}, 0.6) == "");
+  CHECK(differs_in_memory<all, four::image>({6, 4, 24, 24}, 0.6) == "");
+  CHECK(differs_in_memory<all, uneven::image>({6, 4, 25, 23}, 0.5) == "");
 }
 
 TEST_CASE("transformer blocks and embeddings take the memory that is counted", "[plan][runtime]") {

@@ -144,8 +144,8 @@ constexpr layer_plan plan_of(const spectral& layer, const tensor_value& in) {
   const double most = 1 / (static_cast<double>(channels) * static_cast<double>(layer.out));
   p.add_parameter({"weight", stored_form(w), w, init::uniform(0, most), true, complex});
   p.saves = saved_tensors::saving(0, 1);
-  p.saves.scratch = 3;
-  p.saves.returning = 6;
+  p.saves.scratch = p.exchanges() > 0 ? 1 : 3;  // what is exchanged counts as well
+  p.saves.returning = p.exchanges() > 0 ? 3 : 6;
   p.remember(s.product, complex);
   return p;
 }
