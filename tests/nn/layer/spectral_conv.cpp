@@ -1,5 +1,6 @@
 #include "tests/support/transforms.hpp"
 
+#include <tessera/nn/file/network_file.hpp>
 #include <tessera/operation/layer/layer_values.hpp>
 
 using namespace tessera;
@@ -159,4 +160,52 @@ TEST_CASE("weights of wave numbers begin as Li et al. have them, whatever the cu
   });
   REQUIRE(run.well());
   for (const auto& r : run.results) CHECK(*r);
+}
+
+TEST_CASE("transforms of types, of values and from a file give the same bits, and what one process gives",
+          "[runtime]") {
+  struct row : axis<2> {};
+  struct col : axis<2> {};
+  using grid = mesh<row, col>;
+  using pixels = partition<grid, whole, whole, blocks<row>, blocks<col>>;
+  using field = tensor<pixels, shape_of<2, 3, 9, 8>, double>;
+  using rows = partition<grid, whole, whole, blocks<row, col>, whole>;
+  using typed = nn::sequential<field, nn::spectral_conv<3, 3, 4>, nn::rfft<2, 3, fft_norm::ortho>,
+                               nn::ifft<2, output_as<pixels>{}>, nn::irfft<3, output_size<9>{}, output_as<rows>{}>>;
+  static constexpr const char* text = R"({"inputs": [{"name": "x", "shape": [2, 3, 9, 8], "element": "double",
+    "dims": [{"whole": true}, {"whole": true}, {"blocks": ["row"]}, {"blocks": ["col"]}]}],
+   "nodes": [{"name": "a", "of": "x", "layer": "spectral_conv", "out_channels": 3, "modes": [3, 4]},
+    {"name": "b", "of": "a", "layer": "rfft", "dim": [2, 3], "norm": "ortho"},
+    {"name": "c", "of": "b", "layer": "ifft", "dim": 2},
+    {"name": "d", "of": "c", "layer": "irfft", "dim": 3, "n": 9, "output_as":
+      {"dims": [{"whole": true}, {"whole": true}, {"blocks": ["row", "col"]}, {"whole": true}]}}],
+   "outputs": ["d"]})";
+  const at::Tensor numbers_of_x = global_of({2, 3, 9, 8}, numbers{3});
+  const auto run = in_team<grid>([&](team<grid>& t) -> std::string {
+    const auto x = distribute<field>(t, numbers_of_x);
+    const typed net{t, seed{5}};
+    const at::Tensor y = full_tensor(net(x));
+    const at::Tensor w = nn::state_of(net).at("0.weight");
+    const at::Tensor z =
+        at::fft_ifft(at::fft_rfft2(serial_convolution(numbers_of_x, w, {3, 4}), {}, {2, 3}, "ortho"), std::nullopt, 2);
+    std::string why = at::allclose(y, at::fft_irfft(z, 9, 3), 1e-12, 1e-12) ? "" : "typed ";
+    nn::program of_values;
+    of_values.output(of_values.input<field>() | nn::spectral_conv_layer{.out = 3, .modes = {3, 4}} |
+                     nn::fft_layer{.dims = {2, 3}, .real = true, .norm = fft_norm::ortho} |
+                     nn::fft_layer{.dims = {2}, .inverse = true} |
+                     nn::fft_layer{.dims = {3},
+                                   .inverse = true,
+                                   .real = true,
+                                   .length = 9,
+                                   .output_as = value_of<tensor<rows, shape_of<2, 3, 9, 9>, double>>.layout});
+    nn::program of_file;
+    nn::read_network(of_file, text, t.mesh(), "fft.json");
+    for (nn::program* p : {&of_values, &of_file}) {
+      const nn::dynamic_network other{t, seed{5}, *p};
+      if (!same_bits(full_tensor(other(x)), y)) why += p == &of_file ? "file " : "values ";
+    }
+    return why;
+  });
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == "");
 }
