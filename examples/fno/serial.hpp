@@ -13,13 +13,11 @@ using weights = std::map<std::string, at::Tensor>;
 
 namespace detail {
 
-/// The low modes of real fields, mixed, as real fields again; the one-sided transform counts all but its first mode
-/// twice.
+/// The low modes of real fields, mixed, as real fields again.
 inline at::Tensor serial_spectral(const at::Tensor& x, const at::Tensor& w) {
   const at::Tensor z = at::fft_rfft2(x);
-  const at::Tensor twice = at::ones({low}, at::kDouble).index_fill(0, at::arange(1, low), 0.5);
   const auto some = [&](std::int64_t first, std::int64_t weight) {
-    return at::einsum("ncyx,coyx->noyx", {z.narrow(2, first, low).narrow(3, 0, low), w.narrow(2, weight, low)}) * twice;
+    return at::einsum("ncyx,coyx->noyx", {z.narrow(2, first, low).narrow(3, 0, low), w.narrow(2, weight, low)});
   };
   const at::Tensor between = at::zeros({x.size(0), x.size(1), size - 2 * low, low}, z.options());
   const at::Tensor y = at::cat({some(0, 0), between, some(size - low, low)}, 2);

@@ -14,6 +14,7 @@ namespace with {
 template <element> struct expected_element;
 template <element> struct given_element;
 template <index_t> struct after;
+template <index_t> struct at_most;
 template <index_t> struct base;
 template <index_t> struct before;
 template <index_t> struct bound;
@@ -43,6 +44,7 @@ template <index_t> struct key_heads;
 template <index_t> struct label;
 template <index_t> struct layer;
 template <index_t> struct length;
+template <index_t> struct modes;
 template <index_t> struct numerator;
 template <index_t> struct operand;
 template <index_t> struct operands;
@@ -506,6 +508,30 @@ template <class... Told> struct dimension_not_there {
                   "[tessera.layer.dimension] the input has no such dimension; name one from 0 on");
   }
 };
+template <class... Told> struct transform_dimensions {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.fft.dimensions] a Fourier transform is over one to three dimensions; name each of them "
+                  "once");
+  }
+};
+template <class... Told> struct transform_length {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.fft.length] a Fourier transform gives one element or more of one or more, an irfft n of "
+                  "n / 2 + 1; write another length");
+  }
+};
+template <class... Told> struct transform_modes {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.fft.modes] a spectral convolution keeps one wave number or more of each sign, and no "
+                  "more than there are; write another");
+  }
+};
 template <class... Told> struct divisor_not_positive {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -899,6 +925,21 @@ template <> struct verdict_for<&code::dimension_not_there> {
   template <class Why> using type = verdicts::dimension_not_there<
       with::dimension<Why::number(0)>,
       with::dimensions<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::transform_dimensions> {
+  template <class Why> using type = verdicts::transform_dimensions<with::dimensions<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::transform_length> {
+  template <class Why> using type = verdicts::transform_length<
+      with::dimension<Why::number(0)>,
+      with::extent<Why::number(1)>,
+      with::result<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::transform_modes> {
+  template <class Why> using type = verdicts::transform_modes<
+      with::dimension<Why::number(0)>,
+      with::modes<Why::number(1)>,
+      with::at_most<Why::number(2)>>;
 };
 template <> struct verdict_for<&code::divisor_not_positive> {
   template <class Why> using type = verdicts::divisor_not_positive<with::divisor<Why::number(0)>>;

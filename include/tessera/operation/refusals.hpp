@@ -166,6 +166,15 @@ inline constexpr reason wrong_kernel{"tessera.layer.kernel", "extents",
                                      "the layer takes a kernel of 1 to 3 extents; name it, as in kernel<3, 3>"};
 inline constexpr reason dimension_not_there{"tessera.layer.dimension", "dimension, dimensions",
                                             "the input has no such dimension; name one from 0 on"};
+inline constexpr reason transform_dimensions{
+    "tessera.fft.dimensions", "dimensions",
+    "a Fourier transform is over one to three dimensions; name each of them once"};
+inline constexpr reason transform_length{
+    "tessera.fft.length", "dimension, extent, result",
+    "a Fourier transform gives one element or more of one or more, an irfft n of n / 2 + 1; write another length"};
+inline constexpr reason transform_modes{
+    "tessera.fft.modes", "dimension, modes, at most",
+    "a spectral convolution keeps one wave number or more of each sign, and no more than there are; write another"};
 inline constexpr reason divisor_not_positive{"tessera.layer.divisor", "divisor",
                                              "a divisor is at least 1; write a larger one"};
 inline constexpr reason factor_not_positive{

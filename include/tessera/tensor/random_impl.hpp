@@ -233,9 +233,15 @@ TESSERA_INLINE at::Tensor initial_box(const initial_value& given, const layout& 
     case law::dirac:
       return box([&](std::uint64_t, const global_index& i) { return hands_on(x, i, v.groups) ? 1.0 : 0.0; });
     case law::uniform:
-    case law::normal:
-      return box(
-          [&, draw = inversion(v)](std::uint64_t k, const global_index&) { return draw(uniform_at(stream, k)); });
+    case law::normal: {
+      const auto drawn = [&](std::uint64_t from) {
+        return box(
+            [from, draw = inversion(v)](std::uint64_t k, const global_index&) { return draw(uniform_at(from, k)); });
+      };
+      const at::Tensor re = drawn(stream);
+      if (!is_complex(e)) return re;
+      return at::complex(at::real(re), at::real(drawn(stream_of(s, std::string(name) + ".imag"))));
+    }
     case law::orthogonal:
     case law::sparse: break;
   }

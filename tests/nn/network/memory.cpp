@@ -378,6 +378,25 @@ TEST_CASE("networks with norms, upsampling and dropout take the memory that is c
   CHECK(differs_in_memory<shared_out<2>, four::image>({6, 4, 24, 24}, 0.9) == "");
 }
 
+TEST_CASE("Fourier transforms take no more memory than is counted", "[plan][runtime]") {
+  // LibTorch copies a dimension that is not the last, and one that has half its elements
+  using there = nn::chain<nn::conv<4, kernel<1, 1>>, nn::rfft<2, 3>>;
+  using whole = nn::chain<nn::conv<4, kernel<1, 1>>, nn::fft<2, 3>, nn::ifft<2, 3>>;
+  CHECK(differs_in_memory<nn::chain<there, nn::irfft<2, 3>>, alone::image>({6, 4, 24, 24}, 0.7) == "");
+  CHECK(differs_in_memory<nn::chain<there, nn::irfft<2, 3>>, four::image>({6, 4, 24, 24}, 0.7) == "");
+  CHECK(differs_in_memory<nn::chain<there, nn::irfft<2, 3, output_size<23>{}>>, uneven::image>({6, 4, 25, 23}, 0.5) ==
+        "");
+  CHECK(differs_in_memory<whole, four::image>({6, 4, 24, 24}, 0.7) == "");
+  CHECK(differs_in_memory<nn::chain<nn::conv<4, kernel<1, 1>>, nn::rfft<2>>, four::image>({6, 4, 24, 24}, 0.7) == "");
+  using few = nn::chain<nn::conv<4, kernel<1, 1>>, nn::spectral_conv<4, 6, 6>, nn::relu>;
+  using all = nn::chain<nn::conv<4, kernel<1, 1>>, nn::spectral_conv<4, 12, 12>, nn::relu>;
+  CHECK(differs_in_memory<few, alone::image>({6, 4, 24, 24}, 0.7) == "");
+  CHECK(differs_in_memory<all, alone::image>({6, 4, 24, 24}, 0.7) == "");
+  CHECK(differs_in_memory<few, four::image>({6, 4, 24, 24}, 0.6) == "");
+  CHECK(differs_in_memory<all, four::image>({6, 4, 24, 24}, 0.6) == "");
+  CHECK(differs_in_memory<all, uneven::image>({6, 4, 25, 23}, 0.5) == "");
+}
+
 TEST_CASE("transformer blocks and embeddings take the memory that is counted", "[plan][runtime]") {
   CHECK(differs_in_memory<alone::transformer<4, 4>, alone::sequences>({6, 16, 48}, 0.9) == "");
   CHECK(differs_in_memory<alone::transformer<4, 2>, alone::sequences>({6, 16, 48}, 0.9) == "");

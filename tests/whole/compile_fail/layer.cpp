@@ -372,6 +372,15 @@ static_assert(bad::program.count >= 0);
 // tessera::verdicts::layer_takes_other_dimensions<tessera::with::takes<3>, tessera::with::is_given<4>>
 using bad = ts::sequential_type<images<image>, nn::upsample<ts::factor<2>>, nn::relu>;
 static_assert(bad::program.count >= 0);
+#elif defined(TRANSFORMED_TWICE)
+// expect: [tessera.fft.dimensions] && at_layer<1, &&
+// tessera::verdicts::transform_dimensions<tessera::with::dimensions<2>>
+using bad = ts::sequential_type<images<image>, nn::relu, nn::fft<2, 2>>;
+static_assert(bad::program.count >= 0);
+#elif defined(TRANSFORMED_WITH_STRIDE)
+// expect: [tessera.layer.not_taken] && at_layer<0, && tessera::verdicts::option_not_taken<tessera::with::option<0>>
+using bad = ts::sequential_type<images<image>, nn::fft<2, ts::stride<2>{}>>;
+static_assert(bad::program.count >= 0);
 #elif defined(MORE_THAN_CERTAIN)
 // expect: [tessera.layer.probability] && at_layer<1, && tessera::verdicts::no_probability<>
 using bad = ts::sequential_type<images<image>, nn::relu, nn::dropout<ts::probability<3, 2>>>;

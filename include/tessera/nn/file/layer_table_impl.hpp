@@ -127,6 +127,24 @@ TESSERA_INLINE void layer_table::add_layers() {
     return upsample_layer{o.reals("scale_factor", "`size` says it"), o.numbers("size", "`scale_factor` says it"),
                           o.interpolated("mode"), o.flag("align_corners", false), o.flag("antialias", false)};
   });
+  layer("fft", [](options o) {
+    return fft_layer{o.numbers("dim"), false, false, o.norm("norm"), 0, o.partition_setting("output_as")};
+  });
+  layer("ifft", [](options o) {
+    return fft_layer{o.numbers("dim"), true, false, o.norm("norm"), 0, o.partition_setting("output_as")};
+  });
+  layer("rfft", [](options o) {
+    return fft_layer{o.numbers("dim"), false, true, o.norm("norm"), 0, o.partition_setting("output_as")};
+  });
+  layer("irfft", [](options o) {
+    return fft_layer{o.numbers("dim"),
+                     true,
+                     true,
+                     o.norm("norm"),
+                     o.number("n", 0, "2 (m − 1) of m elements"),
+                     o.partition_setting("output_as")};
+  });
+  layer("spectral_conv", [](options o) { return spectral_conv_layer{o.number("out_channels"), o.numbers("modes")}; });
   layer("batch_norm", [](options o) {
     const engine::setting<double> momentum = o.real_or_null("momentum", 0.1, "means over all calls");
     return batch_norm_layer{o.real("eps", 1e-5), momentum.is_set() ? momentum.value() : 0.1, !momentum.is_set(),

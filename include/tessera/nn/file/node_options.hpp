@@ -178,6 +178,12 @@ class node_options {
     return word_of<of>(name, of::mean,
                        {{"none", of::none}, {"mean", of::mean}, {"sum", of::sum}, {"batchmean", of::batch_mean}});
   }
+  /// "backward", "ortho" or "forward".
+  fft_norm norm(const char* name) const {
+    using of = fft_norm;
+    return word_of<of>(name, of::backward,
+                       {{"backward", of::backward}, {"ortho", of::ortho}, {"forward", of::forward}});
+  }
   /// "twice", "once", "held" or "bundled".
   gathering times(const char* name) const {
     return word_of<gathering>(name, gathering::twice,

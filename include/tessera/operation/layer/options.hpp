@@ -83,6 +83,10 @@ struct round_terms {};
 template <index_t Index>
 struct padding_idx {};
 
+/// By what a Fourier transform of n elements is divided, as LibTorch's `norm`: its inverse by n, both by √n, or itself
+/// by n.
+enum class fft_norm : signed char { backward, ortho, forward };
+
 /// In attention a query sees the keys up to its own place.
 struct causal {};
 

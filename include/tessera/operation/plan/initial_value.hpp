@@ -21,7 +21,7 @@ enum class fan : signed char { none, in, out, mean };
 /// same bits.
 ///
 /// The functions of namespace `init` make them, named and meant as those of torch::nn::init. Fans are those of the
-/// serial parameter.
+/// serial parameter. What is drawn of a complex one are both parts, each by the same law.
 struct initial_value {
   enum class law : signed char { constant, uniform, normal, eye, dirac, orthogonal, sparse, listed };
 
