@@ -7,7 +7,7 @@
 #include "tests/support/streamed_attention.hpp"
 
 #include <tessera/comm/nccl/over_nccl.hpp>
-#include <tessera/nn/layer/attention_step.hpp>
+#include <tessera/nn/kernel/attention_step.hpp>
 #include <tessera/tensor/device/staged_transport.hpp>
 
 #include <ATen/ops/scaled_dot_product_attention.h>

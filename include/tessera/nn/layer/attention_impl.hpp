@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/nn/kernel/attention_step_impl.hpp>
 #include <tessera/nn/layer/attention.hpp>
-#include <tessera/nn/layer/attention_step_impl.hpp>
 #include <tessera/tensor/autograd/recomposed.hpp>
 #include <tessera/tensor/stream/stream.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/attended_queries.hpp>
+#include <tessera/nn/kernel/attended_queries.hpp>
 
 #include <ATen/ATen.h>
 #include <ATen/SDPBackend.h>

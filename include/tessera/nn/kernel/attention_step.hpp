@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/attended_queries.hpp>
+#include <tessera/nn/kernel/attended_queries.hpp>
 #include <tessera/tensor/stream/stream_function.hpp>
 
 #include <memory>
@@ -48,5 +48,5 @@ class attention_gradient final : public stream_function {
 }  // namespace tessera::nn::engine
 
 #ifndef TESSERA_COMPILED
-#include <tessera/nn/layer/attention_step_impl.hpp>
+#include <tessera/nn/kernel/attention_step_impl.hpp>
 #endif

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <tessera/comm/base/header_or_compiled.hpp>
-#include <tessera/nn/layer/attention_step.hpp>
-#include <tessera/nn/layer/fused_attention.hpp>
+#include <tessera/nn/kernel/attention_step.hpp>
+#include <tessera/nn/kernel/fused_attention.hpp>
 #include <tessera/tensor/box/element_type.hpp>
 
 #include <ATen/ATen.h>
