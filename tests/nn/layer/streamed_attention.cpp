@@ -66,7 +66,8 @@ std::string other_differences() {
     for (const form& f : every)
       for (const bool zigzag : {false, true})
         for (const sizes& n : {sizes{2, 13, 13, 2, 1, 4, 4}, sizes{1, 13, 13, 1, 2, 3, 2}}) {
-          if (!tried(number++)) continue;
+          if (number++ % 3 != 0 && M::value.size() != 2) continue;
+          if (!tried(number)) continue;
           if (const std::string why = differs(t.state(), n, f, zigzag, at::kDouble); !why.empty())
             all += fmt::format("form {}{}: {}\n", &f - every, zigzag ? " zigzag" : "", why);
         }
@@ -101,7 +102,7 @@ std::string over_differences(int axes) {
           for (const bool streamed : {false, true}) {
             f.over = axes;
             f.streamed = streamed;
-            if ((!all_axes && !streamed) || !tried(number++)) continue;
+            if ((!all_axes && !streamed) || number++ % 3 != 0 || !tried(number)) continue;
             if (const std::string why = differs(t.state(), n, f, zigzag, at::kDouble); !why.empty())
               all += fmt::format("{} rows,{}{}{}{}{}: {}\n", n.queries, f.causal ? " causal" : "",
                                  f.masked ? " masked" : "", f.adds ? " added" : "", streamed ? " streamed" : "",
@@ -125,8 +126,8 @@ TEST_CASE("windows and diagonals of many rows are met in strips", "[law][runtime
   const auto out = in_team<mesh<sequence<2>>>([](const team<mesh<sequence<2>>>& t) -> std::string {
     std::string all;
     for (const form& f : {form{.causal = true}, form{.causal = true, .slides = true, .before = 300},
-                          form{.slides = true, .before = 20, .after = 700}})
-      if (const std::string why = differs(t.state(), {1, 1500, 1500, 1, 1, 3, 3}, f, true, at::kDouble); !why.empty())
+                          form{.slides = true, .before = 20, .after = 290}})
+      if (const std::string why = differs(t.state(), {1, 700, 700, 1, 1, 3, 3}, f, true, at::kDouble); !why.empty())
         all += fmt::format("{}, {}: {}\n", f.before, f.after, why);
     return all;
   });

@@ -139,10 +139,9 @@ class node_options {
     return rule;
   }
   /// Axes of the mesh, outermost first.
-  engine::axis_names axes(const char* name) const {
+  engine::axis_names axes(const char* name, const char* which_are = "the cheapest cut") const {
     static_vector<text, engine::max_axes> all;
-    if (tells(name, "a list of axes, outermost first", "the cheapest cut") || !is_set(name))
-      return engine::axis_names(all);
+    if (tells(name, "a list of axes, outermost first", which_are) || !is_set(name)) return engine::axis_names(all);
     const engine::file::json_cursor given = at(name).list();
     if (given.size() > engine::max_axes) engine::file::refuse(given, code::too_many, given.size());
     for (std::size_t i = 0; i < given.size(); ++i) {
