@@ -52,7 +52,7 @@ struct attention_in_file {
                                .rows = o.number("rows", 0),
                                .heads = o.number("heads", 0),
                                .slides = slides,
-                               .before = o.number("keys_before", 0, "all"),
+                               .before = o.number("keys_before", 0, "all, or 0 beside `keys_after`"),
                                .after = o.number("keys_after", 0, "all, or 0 beside `keys_before`"),
                                .over = o.axes("over_heads", "none")}(x...);
   }

@@ -87,7 +87,7 @@ struct attended_queries {
   /// A strip of queries sees what all of them see, and on both sides of it what some of them do.
   void bands_of(const interval& r, const interval& k, index_t most, const found& f) const {
     using shape = attended_block::shape;
-    const index_t step = std::min<index_t>(most, 1024);
+    const index_t step = std::min<index_t>(most, 1024);  // the mask of a band is held
     for (index_t from = r.lo; from < r.hi; from += step) {
       const interval strip{from, std::min(r.hi, from + step)};
       const index_t last = strip.hi - 1;

@@ -199,7 +199,7 @@ TESSERA_INLINE void attention_gradient::add(const std::vector<at::Tensor>& piece
     return;
   }
   const at::Tensor mask = q_.masked ? pieces[3] : at::Tensor();
-  const at::Tensor finite = mask.defined() || q_.form.slides ? l.masked_fill(l == no_weight, 0) : l;
+  const at::Tensor finite = mask.defined() ? l.masked_fill(l == no_weight, 0) : l;
   const at::ScalarType sums = added_in(q.scalar_type());
   bool fresh = results[0].fresh;
   const auto add_to_queries = [&](const interval& rows, const at::Tensor& more) {

@@ -30,10 +30,10 @@ class fused_attention {
       : scale_(1 / std::sqrt(static_cast<double>(q.size(-1)))), features_{q.size(-1), k.size(-1), v.size(-1)} {
     if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0) return;
     alike_ = q.size(-1) == v.size(-1) && !masked;
-    if (q.is_cpu()) takes_ = q.size(-1) == v.size(-1);
-    else if (q.is_cuda() && at::isFloatingType(q.scalar_type()) && q.scalar_type() != at::kDouble)
-      takes_ = kernel_for(aligned(q), aligned(k), aligned(v)) != at::SDPBackend::math;
-    if (takes_) x_ = {aligned(q), aligned(k), aligned(v)};
+    const bool floats = at::isFloatingType(q.scalar_type()) && q.scalar_type() != at::kDouble;
+    if (q.is_cpu() ? q.size(-1) != v.size(-1) : !(q.is_cuda() && floats)) return;
+    x_ = {aligned(q), aligned(k), aligned(v)};
+    takes_ = kernel_for(x_[0], x_[1], x_[2]) != at::SDPBackend::math;
   }
 
   explicit operator bool() const { return takes_; }
@@ -87,8 +87,8 @@ class fused_attention {
             at::empty({}, seed.options()), scale_);
         break;
       }
-      case at::SDPBackend::efficient_attention: {  // reads results with heads behind rows, and logarithms of 32 rows at
-                                                   // once
+      case at::SDPBackend::efficient_attention: {
+        // it reads results with heads behind rows, and the logarithms of 32 rows at once
         const at::Tensor y = aligned(whole.y).transpose(1, 2).contiguous().transpose(1, 2);
         const at::Tensor l = at::constant_pad_nd(whole.l, {0, (32 - q.size(2) % 32) % 32}, -no_weight).contiguous();
         const at::Tensor seed = at::zeros({}, q.options().dtype(at::kLong));
