@@ -77,12 +77,7 @@ constexpr spectral_steps steps_of(const spectral& layer, const layout& x) {
   const fourier f = layer.transform();
   fourier_route route{x, f.dims, 0, 0};
   spectral_steps all;
-  layout at = x;
-  for (int d : f.dims) {
-    if (at.levels(d) > 0) continue;
-    at.dims[d].tile();
-    at.dims[d].balance(1);
-  }
+  layout at = detail::with_whole_dims(x, f.dims);
   const auto may_follow = [&](int d, unsigned done) { return f.may_follow(d, done); };
   const auto gives = [&](int d, index_t) { return layer.kept(d); };
   layout given = at;

@@ -101,6 +101,16 @@ constexpr void hold_transform(layer_plan& p, const fourier& f) {
   p.saves.returning = !f.real ? 3 : f.inverse ? 2 + several : 6;
 }
 
+/// Where a tensor lies whose dimensions that no axis cuts are held once.
+constexpr layout with_whole_dims(layout x, const transformed_dims& dims) {
+  for (int d : dims) {
+    if (x.levels(d) > 0) continue;
+    x.dims[d].tile();
+    x.dims[d].balance(1);
+  }
+  return x;
+}
+
 /// The next dimensions that are transformed where the tensor lies: those that are whole, each when it may be.
 template <class MayFollow, class Gives>
 constexpr fourier_step step_at(fourier_route& route, layout& at, const MayFollow& may_follow, const Gives& gives) {
@@ -142,12 +152,7 @@ namespace engine {
 constexpr fourier_steps steps_of(const fourier& f, const layout& x) {
   fourier_route route{x, f.dims};
   fourier_steps all;
-  layout at = x;
-  for (int d : f.dims) {
-    if (at.levels(d) > 0) continue;
-    at.dims[d].tile();
-    at.dims[d].balance(1);
-  }
+  layout at = detail::with_whole_dims(x, f.dims);
   const auto may_follow = [&](int d, unsigned done) { return f.may_follow(d, done); };
   const auto gives = [&](int d, index_t n) { return n == dynamic ? n : f.gives(d, n); };
   unsigned every = 0;
