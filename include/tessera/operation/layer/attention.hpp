@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/layer/layers.hpp>
+#include <tessera/operation/layer/random_layers.hpp>
 #include <tessera/operation/layer/value_options.hpp>
 #include <tessera/operation/rule/axes_by_name.hpp>
 
@@ -189,6 +190,7 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
       p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
                      {d, layer.form.rows, false});
   detail::hold_attention(p, y.layout, q.element);
+  if (layer.form.dropped > 0) detail::keep_draws(p);
   return p;
 }
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
@@ -207,18 +209,22 @@ namespace nn {
 /// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives; the heads are one dimension of the result.
 ///
 /// A fourth operand of booleans of queries and keys is true of what a query does not see; numbers are added to scores.
-/// One of int64 is the cumulative lengths of packed sequences. A query that sees nothing gives 0. Options: `causal`,
-/// `sliding_window`, `streamed`, `over_heads`.
+/// One of int64 is the cumulative lengths of packed sequences. A query that sees nothing gives 0. Weights are dropped
+/// in training as `dropout` drops, the same on any partition. Options: `causal`, `sliding_window`, `streamed`,
+/// `over_heads`, `probability<n, d>` (0).
 template <class... Options>
 struct attention : engine::described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
   static constexpr engine::option_kinds takes{engine::option_kind::causal, engine::option_kind::sliding_window,
-                                              engine::option_kind::streamed, engine::option_kind::over_heads};
+                                              engine::option_kind::streamed, engine::option_kind::over_heads,
+                                              engine::option_kind::probability};
   static constexpr engine::attention_description description() {
-    const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
+    tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
+    o.attends.dropped = o.drop.probability;
     return {o.attends, tessera::detail::first_of(o.weights.why, o.attends.check())};
   }
-  static constexpr bool only_here = true;  ///< a function of the serial model: it takes no number in its keys
+  /// A function of the serial model takes no number in its keys; one that draws has a state.
+  static constexpr bool only_here() { return description().form.dropped == 0; }
   static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) {
     return plan_of(description(), q, k, v);
   }
@@ -231,7 +237,6 @@ struct attention : engine::described_layer<attention<Options...>> {
 /// `attention` as a value, of which a flow of a program takes flows: `attention_layer{.causal = true}(q, k, v)`.
 struct attention_layer {
   static constexpr const char* name = "attention";
-  static constexpr bool only_here = true;
   bool causal = false;
   bool streamed = false;
   index_t rows = 0;
@@ -240,11 +245,13 @@ struct attention_layer {
   index_t before = 0;  ///< where it slides, so many keys before a query are seen
   index_t after = 0;
   engine::axis_names over = {};  ///< those that cut the sequence before and behind it, and the heads in it
+  double probability = 0;        ///< with which a weight is dropped in training
 
   constexpr engine::attention_description description() const {
-    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after, over.list()};
+    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after, probability, over.list()};
     return {form, form.check()};
   }
+  constexpr bool only_here() const { return probability == 0; }
   constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) const {
     return plan_of(description(), q, k, v);
   }
