@@ -29,6 +29,7 @@ struct form {
   bool streamed = true;
   std::vector<index_t> lengths = {};  ///< cumulative, of packed sequences
   double dropped = 0;                 ///< the share of weights that are dropped
+  bool chooses = false;               ///< over these axes or along them
 
   /// What queries [t] do not see of keys [s], by their places.
   at::Tensor hidden(index_t queries, index_t keys) const {
@@ -133,7 +134,8 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
                                   .before = f.before,
                                   .after = f.after,
                                   .over = tessera::engine::axis_names(over),
-                                  .probability = f.dropped};
+                                  .probability = f.dropped,
+                                  .fewest_bytes = f.chooses};
   p.output(x.size() > 3 ? layer(flows[0], flows[1], flows[2], flows[3]) : layer(flows[0], flows[1], flows[2]));
   const nn::dynamic_network net(t, seed{1}, p);
   const at::Tensor kept = f.dropped > 0 ? kept_weights(net, n, f) : at::Tensor();

@@ -101,10 +101,12 @@ std::string over_differences(int axes) {
     const bool all_axes = axes == M::value.axes.count;
     std::string all;
     int number = 0;
-    for (const sizes& n : {sizes{2, 13, 13, 4, 1, 4, 4}, sizes{1, 12, 12, 3, 2, 3, 2}, sizes{1, 5, 5, 1, 2, 2, 2}})
+    for (const sizes& n : {sizes{2, 13, 13, 4, 1, 4, 4}, sizes{1, 12, 12, 3, 2, 3, 2}, sizes{1, 5, 5, 1, 2, 2, 2},
+                           sizes{1, 6, 6, 2, 3, 2, 2}})
       for (const bool zigzag : {false, true})
-        for (form f : {form{}, form{.causal = true}, form{.masked = true}, form{.slides = true, .before = 2},
-                       form{.adds = true}, form{.lengths = {0, 3, n.queries}}, form{.dropped = 0.4}})
+        for (form f :
+             {form{}, form{.causal = true}, form{.masked = true}, form{.slides = true, .before = 2}, form{.adds = true},
+              form{.lengths = {0, 3, n.queries}}, form{.dropped = 0.4}, form{.causal = true, .chooses = true}})
           for (const bool streamed : {false, true}) {
             f.over = axes;
             f.streamed = streamed;
@@ -235,6 +237,41 @@ TEST_CASE("attention drops weights in training alone, others at each call, and t
   });
   CHECK(out.errors() == "");
   for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
+/// Whether attention to keys of 24 heads, of which each serves so many queries, streams where it chooses.
+template <int P>
+bool streams_by_choice(index_t each, index_t length) {
+  const mesh_value& m = mesh<sequence<P>>::value;
+  const layout q = lying(m, {1, length, 24, each, 4}, 1, false), k = lying(m, {1, length, 24, 4}, 1, false);
+  const element e = element::float32;
+  static_vector<text, max_axes> line = no_items<text, max_axes>;
+  line.push(m.axes[0].name);
+  const nn::attention_layer layer{.over = tessera::engine::axis_names(line), .fewest_bytes = true};
+  const layer_plan p = layer.plan({q, e}, {k, e}, {k, e});
+  REQUIRE(p.why.ok());
+  return p.exchanges() > 0;
+}
+template <int P>
+void judge_choices() {
+  for (const index_t length : {48, -1})
+    for (index_t each = 1; each <= 14; ++each) CHECK(streams_by_choice<P>(each, length) == (2 * (each + 1) > 3 * P));
+}
+
+TEST_CASE("attention meets its sequence in the form that moves fewer bytes", "[law][plan]") {
+  judge_choices<2>();
+  judge_choices<3>();
+  judge_choices<4>();
+  judge_choices<8>();
+  using grid = mesh<sequence<2>>;
+  using cut = blocks<sequence<2>>;
+  using keys = tensor<partition<grid, whole, cut, whole, whole>, shape<dim<1>, dim<8>, dim<2>, dim<4>>, float>;
+  using queries = partition<grid, whole, cut, whole, whole, whole>;
+  using two_each = tensor<queries, shape<dim<1>, dim<8>, dim<2>, dim<2>, dim<4>>, float>;
+  using three_each = tensor<queries, shape<dim<1>, dim<8>, dim<2>, dim<3>, dim<4>>, float>;
+  using one = nn::attention<fewest_bytes<sequence<2>>, causal>;
+  STATIC_REQUIRE(one::plan(value_of<three_each>, value_of<keys>, value_of<keys>).exchanges() > 0);
+  STATIC_REQUIRE(one::plan(value_of<two_each>, value_of<keys>, value_of<keys>).exchanges() == 0);
 }
 
 TEST_CASE("attention that does not fit is refused by code", "[refusal]") {

@@ -222,6 +222,7 @@ void roll_attention(roller& r) {
     if (!causal) r.say("keys_after", r.roll(0, 5));
   }
   if (!moved.empty()) r.say("over_heads", moved);
+  if (!moved.empty() && streamed) r.say_unless("fewest_bytes", r.once_in(3), false);
   if (r.once_in(3)) r.say("p", r.one_of({0.25, 0.5, 0.9, 1.0}));
   for (const layout& x : {q, k, v}) r.take(x, r.e);
   if (!r.once_in(3)) return;

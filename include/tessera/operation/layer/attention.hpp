@@ -116,6 +116,81 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   p.saves.returning = 2;
 }
 
+// The sequence is met as the form says.
+constexpr layer_plan attention_as(const attention_form& form, const tensor_value& q, const tensor_value& k,
+                                  const tensor_value& v, const tensor_value* more) {
+  static_vector<operand, 4> operands = no_items<operand, 4>;
+  for (const tensor_value* x : {&q, &k, &v}) operands.push({x->layout, false});
+  refusal unknown;
+  unsigned seen = 0;
+  const static_vector<int, max_axes> over = found(q.layout.mesh, form.over, seen, unknown);
+  if (!unknown.ok()) return refused_layer(unknown);
+  const int sequence = q.layout.dims.count - (form.heads > 0 ? 2 : 4);
+  if (sequence < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
+  for (int o = 0; o < 3 && over.count > 0; ++o) {
+    layout& x = operands[o].layout;
+    if (x.dims.count < sequence + 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 3, x.dims.count});
+    const index_t grain = form.heads > 0 ? larger(1, x.dims[sequence + 1].extent / form.heads) : 1;
+    if (const refusal r = move_to_heads(x, sequence, sequence + 1, grain, over, o); !r.ok()) return refused_layer(r);
+  }
+  layer_plan p;
+  const tensor_value* const given[]{&q, &k, &v};
+  for (int o = 0; o < 3; ++o) p.add_input(given[o]->layout, operands[o].layout);
+  for (int o = 0; o < 3 && form.heads > 0; ++o)
+    if (const refusal r = split_heads(operands[o].layout, o, form.heads); !r.ok()) return refused_layer(r);
+  const int batch = operands[0].layout.dims.count - 4;
+  if (batch < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
+  if (is_complex(q.element) || !has_cotangent(q.element))
+    return refused_layer(refusal{code::no_function_of_element, static_cast<int>(q.element)});
+  for (element e : {k.element, v.element})
+    if (e != q.element) return refused_layer(refusal{code::wrong_element, q.element, e});
+  const behind_values behind = behind_of(more);
+  const bool is_added = behind == behind_values::mask && more->element != element::boolean;
+  if (is_added && more->element != q.element)
+    return refused_layer(refusal{code::wrong_element, element::boolean, more->element});
+  const signature s = attention_signature(batch, form, behind);
+  if (more != nullptr) {
+    operands.push({more->layout, !is_added});
+    if (behind == behind_values::mask && more->layout.dims.count > sequence)
+      if (const refusal r = move_to_heads(operands[3].layout, sequence, -1, 1, over, 3); !r.ok())
+        return refused_layer(r);
+    p.add_input(more->layout, operands[3].layout);
+  }
+  const inferred y = infer(s, operands);
+  if (!y.why.ok()) return refused_layer(y.why);
+  if ((form.by_place() || behind == behind_values::lengths) &&
+      operands[0].layout.dims[batch].extent != operands[1].layout.dims[batch].extent)
+    return refused_layer(refusal{code::extents_differ, batch, operands[0].layout.dims[batch].extent,
+                                 operands[1].layout.dims[batch].extent});
+
+  signature join;
+  join.kind = linearity::additive;
+  join.operands.push(s.result);
+  join.result = letters_of(batch);
+  for (char letter : named("TH")) join.result.push(letter);
+  const layer_plan joined = local(y.layout, join.merged("GRE", 'H'));
+  if (over.count == 0) p.add_output(joined.output());
+  else p.add_output(joined.output(), moved_from_heads(joined.output(), batch, q.layout, over));
+  p.why = joined.why;
+  for (int o = 0; o < operands.count; ++o)
+    if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
+      p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
+                     {d, form.rows, false});
+  hold_attention(p, y.layout, q.element);
+  if (form.dropped > 0) keep_draws(p);
+  return p;
+}
+
+// What a layer moves both ways. A dynamic extent counts as one element a worker.
+constexpr index_t moved(layer_plan p, const operand_elements& e) {
+  p.each_layout([](layout& x) {
+    for (int d = 0; d < x.dims.count; ++d)
+      if (x.dims[d].extent == dynamic) x.dims[d].extent = x.mesh.size();
+  });
+  const traffic_value t = traffic_of(p, e);
+  return capped_sum(t.forward.bytes, t.backward.bytes);
+}
+
 }  // namespace detail
 
 namespace engine {
@@ -130,68 +205,15 @@ namespace engine {
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
                              const tensor_value& v, const tensor_value* more) {
   if (!layer.why.ok()) return refused_layer(layer.why);
-  static_vector<operand, 4> operands = no_items<operand, 4>;
-  for (const tensor_value* x : {&q, &k, &v}) operands.push({x->layout, false});
-  refusal unknown;
-  unsigned seen = 0;
-  const static_vector<int, max_axes> over = detail::found(q.layout.mesh, layer.form.over, seen, unknown);
-  if (!unknown.ok()) return refused_layer(unknown);
-  const int sequence = q.layout.dims.count - (layer.form.heads > 0 ? 2 : 4);
-  if (sequence < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
-  for (int o = 0; o < 3 && over.count > 0; ++o) {
-    layout& x = operands[o].layout;
-    if (x.dims.count < sequence + 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 3, x.dims.count});
-    const index_t grain = layer.form.heads > 0 ? detail::larger(1, x.dims[sequence + 1].extent / layer.form.heads) : 1;
-    if (const refusal r = detail::move_to_heads(x, sequence, sequence + 1, grain, over, o); !r.ok())
-      return refused_layer(r);
-  }
-  layer_plan p;
-  const tensor_value* const given[]{&q, &k, &v};
-  for (int o = 0; o < 3; ++o) p.add_input(given[o]->layout, operands[o].layout);
-  for (int o = 0; o < 3 && layer.form.heads > 0; ++o)
-    if (const refusal r = detail::split_heads(operands[o].layout, o, layer.form.heads); !r.ok())
-      return refused_layer(r);
-  const int batch = operands[0].layout.dims.count - 4;
-  if (batch < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
-  if (is_complex(q.element) || !has_cotangent(q.element))
-    return refused_layer(refusal{code::no_function_of_element, static_cast<int>(q.element)});
-  for (element e : {k.element, v.element})
-    if (e != q.element) return refused_layer(refusal{code::wrong_element, q.element, e});
-  const detail::behind_values behind = detail::behind_of(more);
-  const bool is_added = behind == detail::behind_values::mask && more->element != element::boolean;
-  if (is_added && more->element != q.element)
-    return refused_layer(refusal{code::wrong_element, element::boolean, more->element});
-  const signature s = detail::attention_signature(batch, layer.form, behind);
-  if (more != nullptr) {
-    operands.push({more->layout, !is_added});
-    if (behind == detail::behind_values::mask && more->layout.dims.count > sequence)
-      if (const refusal r = detail::move_to_heads(operands[3].layout, sequence, -1, 1, over, 3); !r.ok())
-        return refused_layer(r);
-    p.add_input(more->layout, operands[3].layout);
-  }
-  const inferred y = infer(s, operands);
-  if (!y.why.ok()) return refused_layer(y.why);
-  if ((layer.form.by_place() || behind == detail::behind_values::lengths) &&
-      operands[0].layout.dims[batch].extent != operands[1].layout.dims[batch].extent)
-    return refused_layer(refusal{code::extents_differ, batch, operands[0].layout.dims[batch].extent,
-                                 operands[1].layout.dims[batch].extent});
-
-  signature join;
-  join.kind = linearity::additive;
-  join.operands.push(s.result);
-  join.result = letters_of(batch);
-  for (char letter : named("TH")) join.result.push(letter);
-  const layer_plan joined = detail::local(y.layout, join.merged("GRE", 'H'));
-  if (over.count == 0) p.add_output(joined.output());
-  else p.add_output(joined.output(), detail::moved_from_heads(joined.output(), batch, q.layout, over));
-  p.why = joined.why;
-  for (int o = 0; o < operands.count; ++o)
-    if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
-      p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
-                     {d, layer.form.rows, false});
-  detail::hold_attention(p, y.layout, q.element);
-  if (layer.form.dropped > 0) detail::keep_draws(p);
-  return p;
+  layer_plan p = detail::attention_as(layer.form, q, k, v, more);
+  if (!layer.form.chooses) return p;
+  attention_form along = layer.form;
+  along.over.resize(0);
+  const layer_plan streams = detail::attention_as(along, q, k, v, more);
+  if (!streams.why.ok()) return p;
+  operand_elements e{{q.element, k.element, v.element}, 3};
+  if (more != nullptr) e.push(more->element);
+  return p.why.ok() && detail::moved(p, e) <= detail::moved(streams, e) ? p : streams;
 }
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
                              const tensor_value& v) {
@@ -211,7 +233,7 @@ namespace nn {
 /// A fourth operand of booleans of queries and keys is true of what a query does not see; numbers are added to scores.
 /// One of int64 is the cumulative lengths of packed sequences. A query that sees nothing gives 0. Weights are dropped
 /// in training as `dropout` drops, the same on any partition. Options: `causal`, `sliding_window`, `streamed`,
-/// `over_heads`, `probability<n, d>` (0).
+/// `over_heads` or `fewest_bytes`, `probability<n, d>` (0).
 template <class... Options>
 struct attention : engine::described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
@@ -246,9 +268,19 @@ struct attention_layer {
   index_t after = 0;
   engine::axis_names over = {};  ///< those that cut the sequence before and behind it, and the heads in it
   double probability = 0;        ///< with which a weight is dropped in training
+  bool fewest_bytes = false;     ///< over these axes, or streamed along them, too
 
   constexpr engine::attention_description description() const {
-    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after, probability, over.list()};
+    const engine::attention_form form{.causal = causal,
+                                      .streamed = streamed || fewest_bytes,
+                                      .rows = rows,
+                                      .heads = heads,
+                                      .slides = slides,
+                                      .before = before,
+                                      .after = after,
+                                      .dropped = probability,
+                                      .over = over.list(),
+                                      .chooses = fewest_bytes};
     return {form, form.check()};
   }
   constexpr bool only_here() const { return probability == 0; }

@@ -19,6 +19,7 @@ struct attention_form {
   index_t after = 0;
   double dropped = 0;  ///< with which probability a weight is dropped in training
   static_vector<text, max_axes> over = no_items<text, max_axes>;  ///< axes whose cut of the sequence goes to the heads
+  bool chooses = false;  ///< that is so where it moves fewer bytes than to stream along them, too
 
   /// Whether queries and keys are compared by their places.
   constexpr bool by_place() const { return causal || slides; }

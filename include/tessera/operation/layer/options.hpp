@@ -96,6 +96,11 @@ struct causal {};
 template <class... Axes>
 struct over_heads {};
 
+/// In attention these axes cut the heads, as by `over_heads`, or keys and values stream along them, whichever moves
+/// fewer bytes forward and backward: they stream where (queries' + result's features) / (keys' + values') > 3p/2 − 1.
+template <class... Axes>
+struct fewest_bytes {};
+
 /// In attention a query at place i sees the keys of [i − before, i + after] alone.
 template <index_t Before, index_t After = 0>
 struct sliding_window {};
@@ -155,6 +160,8 @@ template <>
 inline constexpr kind engine::kind_of<causal> = kind::option;
 template <class... Axes>
 inline constexpr kind engine::kind_of<over_heads<Axes...>> = kind::option;
+template <class... Axes>
+inline constexpr kind engine::kind_of<fewest_bytes<Axes...>> = kind::option;
 template <index_t... Given>
 inline constexpr kind engine::kind_of<sliding_window<Given...>> = kind::option;
 template <index_t Given>
