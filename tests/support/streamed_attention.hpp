@@ -4,7 +4,7 @@
 #include "tests/support/tensors.hpp"
 
 #include <tessera/nn/network/program_parts.hpp>
-#include <tessera/operation/layer/attention.hpp>
+#include <tessera/operation/attention/attention.hpp>
 
 #include <cmath>
 #include <limits>

@@ -238,12 +238,15 @@ void roll_attention(roller& r) {
 /// Which weights [n, g, r, t, s] one worker keeps: queries of zeros see all keys alike, and each value says its place.
 at::Tensor kept_weights(const serial_call& s) {
   s["draws"].add_(1);
-  const at::TensorOptions numbers = at::TensorOptions(at::kDouble);
   const index_t keys = s.x[1].size(1);
-  tensors x{at::zeros(s.x[0].sizes(), numbers), at::zeros(s.x[1].sizes(), numbers),
-            at::eye(keys, numbers).view({1, keys, 1, keys}).expand({s.x[1].size(0), keys, s.x[1].size(2), keys})};
-  if (s.x.size() > 3) x.push_back(s.x[3].scalar_type() == at::kBool ? s.x[3] : at::zeros(s.x[3].sizes(), numbers));
-  const at::Tensor y = on_one_worker(s.of, x)[0];
+  layer_case one = s.of;
+  one.options = {{"p", s.option("p", 0.0)}};
+  one.operands.resize(3);
+  one.operands[2].layout.dims[3].extent = keys;
+  const auto zeros = [](const at::Tensor& x) { return at::zeros(x.sizes(), at::kDouble); };
+  const at::Tensor places = at::eye(keys, at::kDouble).view({1, keys, 1, keys});
+  const at::Tensor values = places.expand({s.x[1].size(0), keys, s.x[1].size(2), keys});
+  const at::Tensor y = on_one_worker(one, {zeros(s.x[0]), zeros(s.x[1]), values})[0];
   return (y != 0).view({y.size(0), y.size(1), s.x[0].size(2), s.x[0].size(3), keys}).permute({0, 2, 3, 1, 4});
 }
 

@@ -96,8 +96,10 @@ struct causal {};
 template <class... Axes>
 struct over_heads {};
 
-/// In attention these axes cut the heads, as by `over_heads`, or keys and values stream along them, whichever moves
-/// fewer bytes forward and backward: they stream where (queries' + result's features) / (keys' + values') > 3p/2 − 1.
+/// In attention `over_heads` of these axes, or keys and values stream along them: whichever moves fewer bytes both
+/// ways.
+///
+/// They stream where (features of queries and result) / (those of keys and values) > 3p/2 − 1.
 template <class... Axes>
 struct fewest_bytes {};
 
