@@ -79,7 +79,8 @@ TESSERA_INLINE at::Tensor compute_index_select(const bound_exchanges& by, const 
   const index_t extent = by.boxes.operands[0].extents[dim];
   judge(by, indices, extent);
   const holding& held = by.boxes.result.held;
-  if (by.boxes.result.empty()) return tessera::detail::empty_result(held, {x});
+  const bool nothing = x.numel() == 0;  // and no index that it would take, but of a worker outside of the mesh
+  if (nothing || by.boxes.result.empty()) return tessera::detail::empty_result(held, {x});
   return recorded({dim, true, extent}, by_indices::taken, x, indices.flatten())
       .reshape(tessera::detail::sizes_of(held));
 }
