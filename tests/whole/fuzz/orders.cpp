@@ -165,8 +165,9 @@ std::map<std::string, at::Tensor> of_libtorch(const layer_case& c, const ran& sp
       ends.clear();
       seeds.clear();
       for (std::size_t i = 0; i < leaves.size(); ++i) {
+        // LibTorch's zeros of some derivatives have no memory
         all[fmt::format("derivative {} of {}", order, names[i])] =
-            found[i].defined() ? found[i].detach() : at::zeros_like(leaves[i]);
+            found[i].defined() ? found[i].detach() + at::zeros_like(leaves[i]) : at::zeros_like(leaves[i]);
         if (!found[i].defined() || !found[i].requires_grad()) continue;
         ends.push_back(found[i]);
         seeds.push_back(seed_of_gradient(c, names[i], order, leaves[i].sizes().vec(), leaves[i].scalar_type()));

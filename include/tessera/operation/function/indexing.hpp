@@ -67,7 +67,7 @@ struct index_select : engine::by_index {
   static constexpr const char* name = "index_select";
 
   constexpr engine::function_value on(const tensor_value& x, const tensor_value& indices) const {
-    return looked_up(engine::takes::everything, x, indices, Dim, [&](signature& s, const engine::letters& own) {
+    return looked_up(engine::takes::arithmetic, x, indices, Dim, [&](signature& s, const engine::letters& own) {
       const engine::letters named = engine::letters_of(indices.layout.dims.count, 'A');
       const int dims = own.count - 1 + named.count;
       if (dims > engine::letters::capacity) return refusal{code::signature_too_large, 2, dims};
