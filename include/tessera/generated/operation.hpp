@@ -539,6 +539,14 @@ template <class... Told> struct divisor_not_positive {
                   "[tessera.layer.divisor] a divisor is at least 1; write a larger one");
   }
 };
+template <class... Told> struct half_turn_uneven {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.globe.half_turn] the other side of a pole lies half a turn away; take a grid with an "
+                  "even number of columns");
+  }
+};
 template <class... Told> struct factor_not_positive {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -943,6 +951,11 @@ template <> struct verdict_for<&code::transform_modes> {
 };
 template <> struct verdict_for<&code::divisor_not_positive> {
   template <class Why> using type = verdicts::divisor_not_positive<with::divisor<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::half_turn_uneven> {
+  template <class Why> using type = verdicts::half_turn_uneven<
+      with::dimension<Why::number(0)>,
+      with::extent<Why::number(1)>>;
 };
 template <> struct verdict_for<&code::factor_not_positive> {
   template <class Why> using type = verdicts::factor_not_positive<

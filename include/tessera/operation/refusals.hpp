@@ -177,6 +177,9 @@ inline constexpr reason transform_modes{
     "a spectral convolution keeps one wave number or more of each sign, and no more than there are; write another"};
 inline constexpr reason divisor_not_positive{"tessera.layer.divisor", "divisor",
                                              "a divisor is at least 1; write a larger one"};
+inline constexpr reason half_turn_uneven{
+    "tessera.globe.half_turn", "dimension, extent",
+    "the other side of a pole lies half a turn away; take a grid with an even number of columns"};
 inline constexpr reason factor_not_positive{
     "tessera.layer.factor", "dimension, factor",
     "an upsampling makes more than 0 elements of each, and less than 2^31; write another factor"};

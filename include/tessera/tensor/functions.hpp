@@ -119,6 +119,20 @@ at::Tensor compute(const pad<Dim, Before, After, Of>& f, const engine::bound_exc
 
 namespace engine {
 
+/// A box of a padded grid: the rows in place, and those beyond each pole, of what three exchanges bring.
+at::Tensor compute_pad_globe(const bound_exchanges& by, const at::Tensor& x, int lat, int lon, index_t rows,
+                             index_t columns);
+
+}  // namespace engine
+
+template <int Lat, int Lon, index_t Rows, index_t Columns, index_t Stride>
+at::Tensor compute(const pad_globe<Lat, Lon, Rows, Columns, Stride>&, const engine::bound_exchanges& by,
+                   const at::Tensor& x) {
+  return engine::compute_pad_globe(by, x, Lat, Lon, Rows, Columns);
+}
+
+namespace engine {
+
 /// The box with its pairs of features rotated by their places along a dimension.
 at::Tensor compute_rotary(const local_box& where, const at::Tensor& x, int dim, index_t base);
 
