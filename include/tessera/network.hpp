@@ -10,6 +10,7 @@
 #include <tessera/operation/layer/cast.hpp>
 #include <tessera/operation/layer/embedding.hpp>
 #include <tessera/operation/layer/free_weight.hpp>
+#include <tessera/operation/layer/neighbourhood_attention.hpp>
 #include <tessera/operation/layer/pixel_shuffle.hpp>
 #include <tessera/operation/layer/prelu.hpp>
 #include <tessera/operation/layer/projection.hpp>

@@ -120,15 +120,16 @@ at::Tensor compute(const pad<Dim, Before, After, Of>& f, const engine::bound_exc
 namespace engine {
 
 /// A box of a padded grid: the rows in place, and those beyond each pole, of what three exchanges bring.
-at::Tensor compute_pad_globe(const bound_exchanges& by, const at::Tensor& x, int lat, int lon, index_t rows,
-                             index_t columns);
+at::Tensor compute_pad_globe(const bound_exchanges& by, const at::Tensor& x, index_t rows, index_t columns);
 
 }  // namespace engine
 
-template <int Lat, int Lon, index_t Rows, index_t Columns, index_t Stride>
-at::Tensor compute(const pad_globe<Lat, Lon, Rows, Columns, Stride>&, const engine::bound_exchanges& by,
-                   const at::Tensor& x) {
-  return engine::compute_pad_globe(by, x, Lat, Lon, Rows, Columns);
+inline at::Tensor compute(const globe_padding& f, const engine::bound_exchanges& by, const at::Tensor& x) {
+  return engine::compute_pad_globe(by, x, f.rows, f.columns);
+}
+template <index_t Rows, index_t Columns, index_t Stride>
+at::Tensor compute(const pad_globe<Rows, Columns, Stride>& f, const engine::bound_exchanges& by, const at::Tensor& x) {
+  return compute(f.numbers(), by, x);
 }
 
 namespace engine {

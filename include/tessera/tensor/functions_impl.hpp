@@ -174,12 +174,13 @@ TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tenso
   around.behind[dim] = taken.empty() ? 0 : reads.hi - taken.hi;
   return around.around(used.narrow(dim, taken.empty() ? 0 : taken.lo - has.lo, taken.size()));
 }
-TESSERA_INLINE at::Tensor compute_pad_globe(const bound_exchanges& by, const at::Tensor& x, int lat, int lon,
-                                            index_t rows, index_t columns) {
+TESSERA_INLINE at::Tensor compute_pad_globe(const bound_exchanges& by, const at::Tensor& x, index_t rows,
+                                            index_t columns) {
   std::vector<at::Tensor> brought;
   for (std::size_t i = 0; i < 3; ++i) brought.push_back(by.exchanged(x, i));
   const local_box& result = by.boxes.result;
   if (result.empty()) return tessera::detail::empty_result(result.held, brought, x.scalar_type());
+  const int lat = result.extents.count - 2, lon = lat + 1;
   const index_t n = result.extents[lat] - 2 * rows, around = result.extents[lon] - 2 * columns;
   const auto chosen = [&x](const at::Tensor& of, int d, const std::vector<index_t>& places) {
     const auto count = static_cast<index_t>(places.size());
