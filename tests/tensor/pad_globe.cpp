@@ -23,9 +23,8 @@ struct other : axis<P> {};
 /// Rows beyond the poles, flipped and rolled by half a turn, then LibTorch's circular padding.
 at::Tensor serial(const at::Tensor& x, index_t rows, index_t columns) {
   const index_t half = x.size(3) / 2, n = x.size(2);
-  const at::Tensor whole = at::cat({x.narrow(2, 0, rows).flip(2).roll(half, 3), x,
-                                    x.narrow(2, n - rows, rows).flip(2).roll(half, 3)},
-                                   2);
+  const at::Tensor whole =
+      at::cat({x.narrow(2, 0, rows).flip(2).roll(half, 3), x, x.narrow(2, n - rows, rows).flip(2).roll(half, 3)}, 2);
   return columns == 0 ? whole : at::pad(whole, {columns, columns, 0, 0}, "circular");
 }
 
@@ -82,8 +81,8 @@ std::string differs(const auto& t, index_t lat, index_t lon, int way) {
   const auto near = [&](const at::Tensor& a, const at::Tensor& b) {
     return a.sizes() == b.sizes() && at::allclose(a, b, 1e-12, 1e-12);
   };
-  const at::Tensor first = torch::autograd::grad(
-      {(y.local().pow(3) * box_of(weights, y.layout(), t.rank())).sum()}, {own.local()}, {}, true, true)[0];
+  const at::Tensor first = torch::autograd::grad({(y.local().pow(3) * box_of(weights, y.layout(), t.rank())).sum()},
+                                                 {own.local()}, {}, true, true)[0];
   const at::Tensor serially =
       torch::autograd::grad({(wanted.pow(3) * weights * copies).sum()}, {one}, {}, true, true)[0];
   if (!near(first.detach(), box_of(serially.detach(), x, t.rank()))) all += where + "gradient; ";
@@ -139,7 +138,9 @@ lacking oracle(const layout& x, const layout& y, index_t rows, index_t columns, 
       if (!inside(wants[2], p) || !inside(wants[3], c)) continue;
       const index_t row = p - rows, column = c - columns + around;
       const bool across = row < 0 || row >= n;
-      const std::pair<index_t, index_t> place{row < 0 ? -1 - row : row >= n ? 2 * n - 1 - row : row,
+      const std::pair<index_t, index_t> place{row < 0    ? -1 - row
+                                              : row >= n ? 2 * n - 1 - row
+                                                         : row,
                                               (column + (across ? around / 2 : 0)) % around};
       if (inside(mine[2], place.first) && inside(mine[3], place.second)) continue;
       all.insert(place);
@@ -196,8 +197,8 @@ struct on_globe {
   struct up : axis<R> {};
   struct across : axis<C> {};
   using grid = mesh<up, across>;
-  using input = tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<dim<2>, dim<3>, dim<9>, dim<10>>,
-                       double>;
+  using input =
+      tensor<partition<grid, whole, whole, blocks<up>, blocks<across>>, shape<dim<2>, dim<3>, dim<9>, dim<10>>, double>;
   struct model {
     constexpr auto operator()(auto x) const {
       const auto y = tanh(pad_globe<1>(x) | nn::conv<4, kernel<3, 3>>{});

@@ -211,8 +211,8 @@ struct parts {
   constexpr range serving(const interval& read) const {
     const window& w = of.needs;
     const bool forwards = w.a > 0;
-    const index_t from = forwards ? detail::ceil_divide(w.c * read.lo - w.b2, w.a)
-                                  : detail::ceil_divide(w.b - w.c * read.hi + 1, -w.a);
+    const index_t from =
+        forwards ? detail::ceil_divide(w.c * read.lo - w.b2, w.a) : detail::ceil_divide(w.b - w.c * read.hi + 1, -w.a);
     const index_t to = forwards ? detail::floor_divide(w.c * read.hi - 1 - w.b, w.a)
                                 : detail::floor_divide(w.b2 - w.c * read.lo, -w.a);
     const index_t low = detail::smaller(from, to);

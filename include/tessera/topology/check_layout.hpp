@@ -27,7 +27,8 @@ constexpr refusal check_window(int d, const dimension& dim) {
   const window& w = dim.needs;
   constexpr index_t far = INT64_MAX / 4;
   const index_t most = larger(1, larger(dim.extent, dim.outputs));
-  const bool near = w.a <= far / most && -w.a <= far / most && w.c <= far / most && -far <= w.b && w.b <= far && -far <= w.b2 && w.b2 <= far;
+  const bool near = w.a <= far / most && -w.a <= far / most && w.c <= far / most && -far <= w.b && w.b <= far &&
+                    -far <= w.b2 && w.b2 <= far;
   if (!near) return refusal{code::window_too_large, d, w.a, w.b, w.b2};
   const bool steps = w.a > 0 || (w.a < 0 && w.edge == boundary::zero);
   if (!steps || w.c < 1 || w.b - w.b2 >= w.c || w.unreached_before < 0 || w.unreached_after < 0)

@@ -112,7 +112,7 @@ constexpr bool composes(const window& first, const window& second, index_t middl
   constexpr index_t far = index_t{1} << 30;  // what is composed of less can be counted
   for (index_t number : {first.a, first.b, first.b2, first.c, second.a, second.b, second.b2, second.c})
     if (number >= far || -far >= number) return false;
-  if (first.edge != second.edge || (first.a != 1 && second.c != 1)) return false;
+  if (first.edge != second.edge || (first.a != 1 && second.c != 1) || first.a < 1 || second.a < 1) return false;
   return first.edge == boundary::zero ||
          (first.edge == boundary::periodic && (n == dynamic || first.a * middle == first.c * n));
 }

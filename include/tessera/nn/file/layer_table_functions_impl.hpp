@@ -67,8 +67,7 @@ TESSERA_INLINE void layer_table::add_functions() {
   using flow_of = const dynamic_flow&;
   function("attention", tessera::detail::attention_in_file{});
   function("neighbourhood_attention", [](options o, flow_of q, flow_of k, flow_of v) {
-    return neighbourhood_attention_layer{.kernel = o.numbers("kernel_size"), .heads = o.number("heads", 0)}(q, k,
-                                                                                                                  v);
+    return neighbourhood_attention_layer{.kernel = o.numbers("kernel_size"), .heads = o.number("heads", 0)}(q, k, v);
   });
 #define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
   function(#called, [](options, flow_of x) { return tessera::called(x); });

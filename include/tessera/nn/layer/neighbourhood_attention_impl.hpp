@@ -53,8 +53,8 @@ class windowed_attention {
     for (const query_stretch& s : stretches[i]) {
       const index_t read = s.windows() - 1 + seen[static_cast<int>(i)];
       at.push_back(s);
-      parts.push_back(of_stretches(q.narrow(d, s.first, s.count), k.narrow(d, s.reads, read),
-                                   v.narrow(d, s.reads, read), at));
+      parts.push_back(
+          of_stretches(q.narrow(d, s.first, s.count), k.narrow(d, s.reads, read), v.narrow(d, s.reads, read), at));
       at.pop_back();
     }
     return parts.size() == 1 ? parts[0] : at::cat(parts, d);
@@ -74,13 +74,19 @@ class windowed_attention {
                      const std::vector<query_stretch>& at) const {
     index_t taps = 1;
     for (index_t keys : seen) taps *= keys;
-    std::vector<at::Tensor> scores;
-    for (index_t t = 0; t < taps; ++t) scores.push_back((q * at_tap(k, t, at)).sum(-1));
-    const at::Tensor weights = at::softmax(at::stack(scores, -1) / std::sqrt(static_cast<double>(q.size(-1))), -1);
+    at::Tensor all;  // one list of scores at a time, and then one tensor of them
+    {
+      std::vector<at::Tensor> scores;
+      for (index_t t = 0; t < taps; ++t) scores.push_back((q * at_tap(k, t, at)).sum(-1));
+      all = at::stack(scores, -1);
+    }
+    const std::vector<at::Tensor> weights =
+        at::softmax(all.div_(std::sqrt(static_cast<double>(q.size(-1)))), -1).unbind(-1);
+    all.reset();
     at::Tensor y;
     for (index_t t = 0; t < taps; ++t) {
-      const at::Tensor term = weights.select(-1, t).unsqueeze(-1) * at_tap(v, t, at);
-      y = t == 0 ? term : y + term;
+      const at::Tensor term = weights[static_cast<std::size_t>(t)].unsqueeze(-1) * at_tap(v, t, at);
+      y = t == 0 ? term : y.add_(term);
     }
     return y;
   }

@@ -26,7 +26,8 @@ struct globe_padding : engine::function {
     layout y = x.layout;
     pad(y, y.dims.count - 2, rows);
     pad(y, y.dims.count - 1, columns);
-    return {{y, x.element}, engine::first_of(tessera::engine::check(y), engine::plan_elementwise(x.layout, linear).why)};
+    return {{y, x.element},
+            engine::first_of(tessera::engine::check(y), engine::plan_elementwise(x.layout, linear).why)};
   }
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {
     engine::exchange_values all = engine::no_items<engine::exchange_value, 4>;

@@ -37,6 +37,28 @@ struct neighbourhood_description {
   }
 };
 
+}  // namespace engine
+
+namespace detail {
+
+// The memory of its taps, `heads` the result before its heads are joined: a weight of each key that a query sees, kept,
+// and in backward gradients of the operands beside terms of them. Half types are multiplied in float, in copies.
+constexpr void hold_windows_of_keys(layer_plan& p, const neighbourhood_description& layer, layout heads, element e) {
+  const bool half = bytes_of(e) < bytes_of(element::float32);
+  index_t seen = 1;
+  for (index_t keys : layer.window) seen = capped_product(seen, keys);
+  heads.dims[heads.dims.count - 1].extent = seen;
+  p.make(heads, half ? element::float32 : e);
+  for (int o = 0; o < 3 && half; ++o) p.make(p.used(o), element::float32);
+  p.saves = saved_tensors::saving(half ? 0 : 7);
+  p.saves.scratch = half ? 1 : 0;
+  p.saves.returning = half ? 24 : 7;
+}
+
+}  // namespace detail
+
+namespace engine {
+
 /// Plans it of queries [n…, s…, g, r, d], keys [n…, s…, g, d] and values [n…, s…, g, e], with result [n…, s…, g · r ·
 /// e]: attention of windows ∘ (blocks → what windows of the own queries read). Space, samples and heads may be cut, of
 /// all operands alike.
@@ -45,8 +67,7 @@ constexpr layer_plan plan_of(const neighbourhood_description& layer, const tenso
   if (const refusal r = layer.check(); !r.ok()) return refused_layer(r);
   const int first = layer.first(q.layout.dims.count), space = layer.window.count;
   if (first < 0)
-    return refused_layer(
-        refusal{code::layer_takes_other_dimensions, q.layout.dims.count - first, q.layout.dims.count});
+    return refused_layer(refusal{code::layer_takes_other_dimensions, q.layout.dims.count - first, q.layout.dims.count});
   if (is_complex(q.element) || !has_cotangent(q.element))
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(q.element)});
   const tensor_value* const given[]{&q, &k, &v};
@@ -85,13 +106,7 @@ constexpr layer_plan plan_of(const neighbourhood_description& layer, const tenso
   const layer_plan joined = detail::local(y.layout, join.merged("GRE", 'H'));
   p.add_output(joined.output());
   p.why = joined.why;
-  layout weights = y.layout;  // of each key that a query sees
-  index_t seen = 1;
-  for (index_t keys : layer.window) seen = detail::capped_product(seen, keys);
-  weights.dims[batch + 2].extent = seen;
-  p.make(weights, bytes_of(q.element) < bytes_of(element::float32) ? element::float32 : q.element);
-  p.saves = saved_tensors::saving(7);
-  p.saves.scratch = p.saves.returning = 2;
+  detail::hold_windows_of_keys(p, layer, y.layout, q.element);
   return p;
 }
 
@@ -99,8 +114,8 @@ constexpr layer_plan plan_of(const neighbourhood_description& layer, const tenso
 
 namespace nn {
 
-/// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives, where a query sees the window of keys around
-/// it.
+/// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives, where a query sees the window of keys
+/// around it.
 ///
 /// `kernel<7, 7>` is how many keys it sees along each of the last 1 to 3 dimensions before the heads. At an edge the
 /// window moves inside, so that every query sees as many (Hassani et al., Neighborhood Attention Transformer, 2023).
