@@ -21,10 +21,10 @@ template <int P>
 struct other : axis<P> {};
 
 /// Rows beyond the poles, flipped and rolled by half a turn, then LibTorch's circular padding.
-at::Tensor serial(const at::Tensor& x, index_t rows, index_t columns) {
+at::Tensor serial(const at::Tensor& x, index_t rows, index_t columns, double sign = 1) {
   const index_t half = x.size(3) / 2, n = x.size(2);
-  const at::Tensor whole =
-      at::cat({x.narrow(2, 0, rows).flip(2).roll(half, 3), x, x.narrow(2, n - rows, rows).flip(2).roll(half, 3)}, 2);
+  const at::Tensor first = x.narrow(2, 0, rows), last = x.narrow(2, n - rows, rows);
+  const at::Tensor whole = at::cat({first.flip(2).roll(half, 3) * sign, x, last.flip(2).roll(half, 3) * sign}, 2);
   return columns == 0 ? whole : at::pad(whole, {columns, columns, 0, 0}, "circular");
 }
 
@@ -63,15 +63,15 @@ at::Tensor holders(const layout& x, const at::Tensor& like) {
   return n;
 }
 
-template <index_t Rows, index_t Columns, index_t Stride>
+template <index_t Rows, index_t Columns, index_t Stride, bool Negated = false>
 std::string differs(const auto& t, index_t lat, index_t lon, int way) {
   const layout x = grid_over(t.mesh(), lat, lon, way);
   const at::Tensor whole = at::rand({2, 3, lat, lon}, at::detail::createCPUGenerator(1), at::kDouble) - 0.5;
   tensor<dyn> own = distribute(t, x, whole.clone());
   own.requires_grad();
-  const tensor<dyn> y = pad_globe<Rows, Columns, Stride>(own);
+  const tensor<dyn> y = pad_globe<Rows, Columns, Stride, Negated>(own);
   const at::Tensor one = whole.clone().requires_grad_();
-  const at::Tensor wanted = serial(one, Rows, Columns);
+  const at::Tensor wanted = serial(one, Rows, Columns, Negated ? -1 : 1);
   const std::string where = fmt::format("{} x {} way {} pad {}, {} by {}: ", lat, lon, way, Rows, Columns, Stride);
   std::string all;
   if (!at::equal(y.local(), box_of(wanted.detach(), y.layout(), t.rank()))) all += where + "values; ";
@@ -103,7 +103,7 @@ std::string differences() {
           if (lat > 1) all += differs<2, 1, 1>(t, lat, lon, way);
           if (lon > 2) all += differs<1, 3, 1>(t, lat, lon, way);
           all += differs<1, 0, 1>(t, lat, lon, way) + differs<0, 2, 1>(t, lat, lon, way);
-          all += differs<1, 1, 2>(t, lat, lon, way);
+          all += differs<1, 1, 2>(t, lat, lon, way) + differs<1, 1, 1, true>(t, lat, lon, way);
         }
     return all;
   });
@@ -279,7 +279,7 @@ TEST_CASE("a convolution behind the padding of its own kernel moves nothing more
 
 TEST_CASE("a globe without a half turn, numbers or rows enough is refused", "[refusal]") {
   const auto why = [](index_t rows, index_t columns, index_t stride, std::vector<index_t> extents,
-                      const std::function<void(layout&)>& change = {}) {
+                      const std::function<void(layout&)>& change = {}, bool negated = false) {
     layout x;
     x.mesh = mesh<north<2>>::value;
     x.placements.resize(1);
@@ -290,10 +290,12 @@ TEST_CASE("a globe without a half turn, numbers or rows enough is refused", "[re
     f.rows = rows;
     f.columns = columns;
     f.stride = stride;
-    return f.on({x, element::float32}).why;
+    f.negated = negated;
+    return f.on({x, negated ? element::boolean : element::float32}).why;
   };
   CHECK(why(1, 1, 1, {4, 6}).ok());
   CHECK(why(0, 1, 1, {4, 5}).ok());
+  CHECK(why(1, 1, 1, {4, 6}, {}, true).is(code::no_function_of_element));
   CHECK(why(1, 1, 1, {4, 5}).is(code::half_turn_uneven));
   CHECK(why(1, 1, 1, {6}).is(code::dimension_not_there));
   CHECK(why(5, 1, 1, {4, 6}).is(code::reflection_too_wide));

@@ -119,21 +119,6 @@ at::Tensor compute(const pad<Dim, Before, After, Of>& f, const engine::bound_exc
 
 namespace engine {
 
-/// A box of a padded grid: the rows in place, and those beyond each pole, of what three exchanges bring.
-at::Tensor compute_pad_globe(const bound_exchanges& by, const at::Tensor& x, index_t rows, index_t columns);
-
-}  // namespace engine
-
-inline at::Tensor compute(const globe_padding& f, const engine::bound_exchanges& by, const at::Tensor& x) {
-  return engine::compute_pad_globe(by, x, f.rows, f.columns);
-}
-template <index_t Rows, index_t Columns, index_t Stride>
-at::Tensor compute(const pad_globe<Rows, Columns, Stride>& f, const engine::bound_exchanges& by, const at::Tensor& x) {
-  return compute(f.numbers(), by, x);
-}
-
-namespace engine {
-
 /// The box with its pairs of features rotated by their places along a dimension.
 at::Tensor compute_rotary(const local_box& where, const at::Tensor& x, int dim, index_t base);
 

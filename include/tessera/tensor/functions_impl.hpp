@@ -174,39 +174,6 @@ TESSERA_INLINE at::Tensor compute_pad(const bound_exchanges& by, const at::Tenso
   around.behind[dim] = taken.empty() ? 0 : reads.hi - taken.hi;
   return around.around(used.narrow(dim, taken.empty() ? 0 : taken.lo - has.lo, taken.size()));
 }
-TESSERA_INLINE at::Tensor compute_pad_globe(const bound_exchanges& by, const at::Tensor& x, index_t rows,
-                                            index_t columns) {
-  std::vector<at::Tensor> brought;
-  for (std::size_t i = 0; i < 3; ++i) brought.push_back(by.exchanged(x, i));
-  const local_box& result = by.boxes.result;
-  if (result.empty()) return tessera::detail::empty_result(result.held, brought, x.scalar_type());
-  const int lat = result.extents.count - 2, lon = lat + 1;
-  const index_t n = result.extents[lat] - 2 * rows, around = result.extents[lon] - 2 * columns;
-  const auto chosen = [&x](const at::Tensor& of, int d, const std::vector<index_t>& places) {
-    const auto count = static_cast<index_t>(places.size());
-    bool in_order = true;
-    for (std::size_t i = 1; i < places.size(); ++i) in_order = in_order && places[i] == places[i - 1] + 1;
-    return in_order ? of.narrow(d, count == 0 ? 0 : places[0], count)
-                    : of.index_select(d, at::tensor(places, at::kLong).to(x.device()));
-  };
-  std::vector<at::Tensor> parts(3);
-  for (const int part : {1, 0, 2}) {  // beyond the first pole, in place, beyond the other
-    const holding has =
-        tessera::engine::held_by(by.exchanges[static_cast<std::size_t>(part)].to->layout(), by.team->rank());
-    std::vector<index_t> from_rows, from_columns;
-    for (index_t i = 0; i < result.size(lat); ++i) {
-      const index_t p = result.global(lat, i);
-      if (part != (p < rows ? 1 : p >= rows + n ? 2 : 0)) continue;
-      from_rows.push_back(position(has[lat], part == 0 ? p - rows : (part == 1 ? rows : 2 * n + rows) - 1 - p));
-    }
-    for (index_t i = 0; i < result.size(lon); ++i)
-      from_columns.push_back(position(
-          has[lon], tessera::detail::modulo(result.global(lon, i) - columns + (part == 0 ? 0 : around / 2), around)));
-    const std::size_t place = part == 1 ? 0 : part == 0 ? 1 : 2;
-    parts[place] = chosen(chosen(brought[static_cast<std::size_t>(part)], lat, from_rows), lon, from_columns);
-  }
-  return at::cat(parts, lat);
-}
 TESSERA_INLINE at::Tensor compute_rotary(const local_box& where, const at::Tensor& x, int dim, index_t base) {
   const index_t half = x.size(-1) / 2;
   const at::TensorOptions exact = x.options().dtype(at::kDouble).requires_grad(false);

@@ -21,7 +21,7 @@ constexpr refusal check_one_combine(const layout& x) {
   return {};
 }
 
-// A window steps, backwards only among zeros, outputs that lie side by side read neighbours or nothing, and no number
+// A window steps, backwards only among zeros. Outputs that lie side by side read neighbours or nothing, and no number
 // that is computed from it overflows.
 constexpr refusal check_window(int d, const dimension& dim) {
   const window& w = dim.needs;

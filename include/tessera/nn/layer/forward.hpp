@@ -12,6 +12,7 @@
 #include <tessera/operation/layer/free_weight.hpp>
 #include <tessera/operation/network/descriptions.hpp>
 #include <tessera/tensor/functions.hpp>
+#include <tessera/tensor/pad_globe.hpp>
 
 namespace tessera::nn {
 

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <tessera/nn/layer/call.hpp>
-#include <tessera/operation/layer/neighbourhood_attention.hpp>
+#include <tessera/operation/attention/neighbourhood_attention.hpp>
 
 namespace tessera::nn {
 
-/// Attention of this worker's queries to their windows of the keys that came, tap by tap: scores of no other key are
-/// made, and no key is copied out for a query.
+/// Attention of this worker's queries to their windows of the keys that came, tap by tap. No other scores are made, and
+/// no key is copied out for a query.
 at::Tensor forward(const call& c, const engine::neighbourhood_description& layer);
 
 }  // namespace tessera::nn

@@ -7,8 +7,8 @@ namespace tessera {
 
 namespace functions {
 
-/// Rows and columns around a global grid [… lat, lon] whose rows lie at the centres of cells: x[−1 − k, w] =
-/// x[k, w + W/2] beyond a pole, and columns go around.
+/// Rows and columns around a global grid [… lat, lon] whose rows lie at the centres of cells. Columns go around; beyond
+/// a pole x[−1 − k, w] = x[k, w + W/2].
 ///
 /// Of a cut dimension a worker has what its windows of 2·width + 1 elements read, so that a convolution of that kernel
 /// and stride moves nothing more. Three exchanges bring it: rows in place, and those across each pole. These are a
@@ -20,9 +20,12 @@ struct globe_padding : engine::function {
   index_t rows = 0;
   index_t columns = 0;
   index_t stride = 1;
+  bool negated = false;  ///< the rows beyond the poles, as both components of a vector are there
 
   constexpr engine::function_value on(const tensor_value& x) const {
-    if (const refusal why = fits(x.layout); !why.ok()) return {{}, why};
+    const auto elements = negated ? engine::takes::numbers : engine::takes::everything;
+    const refusal why = engine::first_of(engine::check_takes(elements, x.element), fits(x.layout));
+    if (!why.ok()) return {{}, why};
     layout y = x.layout;
     pad(y, y.dims.count - 2, rows);
     pad(y, y.dims.count - 1, columns);
@@ -84,7 +87,7 @@ struct globe_padding : engine::function {
 };
 
 /// The same of numbers that a type says.
-template <index_t Rows, index_t Columns, index_t Stride>
+template <index_t Rows, index_t Columns, index_t Stride, bool Negated>
 struct pad_globe : engine::function {
   static constexpr const char* name = globe_padding::name;
   static constexpr engine::saved saves = globe_padding::saves;
@@ -93,6 +96,7 @@ struct pad_globe : engine::function {
     f.rows = Rows;
     f.columns = Columns;
     f.stride = Stride;
+    f.negated = Negated;
     return f;
   }
   constexpr engine::function_value on(const tensor_value& x) const { return numbers().on(x); }
@@ -104,10 +108,10 @@ struct pad_globe : engine::function {
 /// A global grid [… lat, lon] with rows beyond each pole, from half a turn away, and columns around:
 /// `pad_globe<1>(x) | nn::conv<8, kernel<3, 3>>{}`.
 ///
-/// Rows lie at the centres of cells. The sign of a vector's components, which changes across a pole, is left as it is.
-template <index_t Rows, index_t Columns = Rows, index_t Stride = 1, engine::AnyTensor X>
+/// Rows lie at the centres of cells. `Negated` is for components of a vector, whose sign changes across a pole.
+template <index_t Rows, index_t Columns = Rows, index_t Stride = 1, bool Negated = false, engine::AnyTensor X>
 constexpr auto pad_globe(const X& x) {
-  return call(functions::pad_globe<Rows, Columns, Stride>{}, x);
+  return call(functions::pad_globe<Rows, Columns, Stride, Negated>{}, x);
 }
 
 }  // namespace tessera

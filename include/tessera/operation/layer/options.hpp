@@ -96,6 +96,13 @@ struct causal {};
 template <class... Axes>
 struct over_heads {};
 
+/// In attention `over_heads` of these axes, or keys and values stream along them: whichever moves fewer bytes both
+/// ways.
+///
+/// They stream where (features of queries and result) / (those of keys and values) > 3p/2 − 1.
+template <class... Axes>
+struct fewest_bytes {};
+
 /// In attention a query at place i sees the keys of [i − before, i + after] alone.
 template <index_t Before, index_t After = 0>
 struct sliding_window {};
@@ -155,6 +162,8 @@ template <>
 inline constexpr kind engine::kind_of<causal> = kind::option;
 template <class... Axes>
 inline constexpr kind engine::kind_of<over_heads<Axes...>> = kind::option;
+template <class... Axes>
+inline constexpr kind engine::kind_of<fewest_bytes<Axes...>> = kind::option;
 template <index_t... Given>
 inline constexpr kind engine::kind_of<sliding_window<Given...>> = kind::option;
 template <index_t Given>

@@ -181,6 +181,13 @@ struct option<over_heads<Axes...>> : option_of_kind<option_kind::over_heads> {
   static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.attends.over); }
 };
 template <class... Axes>
+struct option<fewest_bytes<Axes...>> : option_of_kind<option_kind::over_heads> {
+  static constexpr void apply(layer_options& o) {
+    name_axes<Axes...>(o, o.attends.over);
+    o.attends.streamed = o.attends.chooses = true;
+  }
+};
+template <class... Axes>
 struct option<cut_out<Axes...>> : option_of_kind<option_kind::cut_out> {
   static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.weights.cut_out); }
 };

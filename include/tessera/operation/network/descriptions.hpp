@@ -1,12 +1,12 @@
 #pragma once
 
+#include <tessera/operation/attention/attention.hpp>
+#include <tessera/operation/attention/neighbourhood_attention.hpp>
 #include <tessera/operation/fourier/spectral_conv.hpp>
 #include <tessera/operation/layer/adaptive_pooling.hpp>
-#include <tessera/operation/layer/attention.hpp>
 #include <tessera/operation/layer/cast.hpp>
 #include <tessera/operation/layer/embedding.hpp>
 #include <tessera/operation/layer/layers.hpp>
-#include <tessera/operation/layer/neighbourhood_attention.hpp>
 #include <tessera/operation/layer/normalisation.hpp>
 #include <tessera/operation/layer/pixel_shuffle.hpp>
 #include <tessera/operation/layer/prelu.hpp>

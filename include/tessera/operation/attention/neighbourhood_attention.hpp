@@ -1,6 +1,7 @@
 #pragma once
 
-#include <tessera/operation/layer/attention.hpp>
+#include <tessera/operation/attention/attention_plan.hpp>
+#include <tessera/operation/layer/value_options.hpp>
 
 namespace tessera {
 
@@ -41,8 +42,8 @@ struct neighbourhood_description {
 
 namespace detail {
 
-// The memory of its taps, `heads` the result before its heads are joined: a weight of each key that a query sees, kept,
-// and in backward gradients of the operands beside terms of them. Half types are multiplied in float, in copies.
+// The memory of its taps; `heads` is the result before its heads are joined. A weight of each key that a query sees is
+// kept. Backward has gradients of the operands beside terms of them. Half types are multiplied in float, in copies.
 constexpr void hold_windows_of_keys(layer_plan& p, const neighbourhood_description& layer, layout heads, element e) {
   const bool half = bytes_of(e) < bytes_of(element::float32);
   index_t seen = 1;
