@@ -3,6 +3,8 @@
 #include <tessera/tensor/autograd/empty_result.hpp>
 #include <tessera/tensor/pad_globe.hpp>
 
+#include <initializer_list>
+
 namespace tessera::functions::engine {
 
 TESSERA_INLINE at::Tensor compute_pad_globe(const bound_exchanges& by, const at::Tensor& x, const globe_padding& f) {
@@ -21,7 +23,8 @@ TESSERA_INLINE at::Tensor compute_pad_globe(const bound_exchanges& by, const at:
                     : of.index_select(d, at::tensor(places, at::kLong).to(x.device()));
   };
   std::vector<at::Tensor> parts;
-  for (const std::size_t e : {1, 0, 2}) {  // beyond the first pole, in place, beyond the other
+  // beyond the first pole, in place, beyond the other
+  for (const std::size_t e : std::initializer_list<std::size_t>{1, 0, 2}) {
     const holding has = tessera::engine::held_by(by.exchanges[e].to->layout(), by.team->rank());
     const index_t turn = e == 0 ? 0 : around / 2;
     std::vector<index_t> from_rows, from_columns;
