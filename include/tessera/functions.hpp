@@ -16,6 +16,7 @@
 #include <tessera/operation/function/normalize.hpp>
 #include <tessera/operation/function/own.hpp>
 #include <tessera/operation/function/pad.hpp>
+#include <tessera/operation/function/pad_globe.hpp>
 #include <tessera/operation/function/reductions.hpp>
 #include <tessera/operation/function/rotary.hpp>
 #include <tessera/operation/function/scale_gradient.hpp>

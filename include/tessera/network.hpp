@@ -4,6 +4,7 @@
 // MPI.
 #include <tessera/core.hpp>
 #include <tessera/operation/attention/attention.hpp>
+#include <tessera/operation/attention/neighbourhood_attention.hpp>
 #include <tessera/operation/fourier/spectral_conv.hpp>
 #include <tessera/operation/function/typed.hpp>
 #include <tessera/operation/layer/adaptive_pooling.hpp>

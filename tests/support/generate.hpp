@@ -163,6 +163,18 @@ constexpr layout roll_layout(dice& d, const mesh_value& mesh, const static_vecto
         dim.needs = s.needs();
         if (d.once_in(3)) then_another(d, dim, cut);
       }
+      const int n = static_cast<int>(dim.extent);
+      if (n > 0 && d.once_in(8)) {  // a window that moves inside
+        const int around = d.roll(0, (n - 1) / 2);
+        dim.kind = cover::haloed;
+        dim.outputs = cut = d.roll(1, n);
+        dim.needs = {1, -around, around, 1, 0, 0, boundary::inward};
+      } else if (d.once_in(8)) {  // one that steps backwards
+        dim.kind = cover::haloed;
+        dim.outputs = cut = d.roll(1, 2 * n + 1);
+        dim.needs = {-d.roll(1, 2), d.roll(-3, 2 * n), 0, 1};
+        dim.needs.b2 = dim.needs.b + d.roll(0, 4);
+      }
     }
     if (d.once_in(4)) dim.set_grain(d.roll(1, 3));
     if (d.once_in(5)) dim.bounds = d.roll_bounds(detail::ceil_divide(cut, dim.grain()), x.part_count(k));

@@ -86,7 +86,18 @@ inline std::vector<index_t> held(const layout& x, int dim, const coordinates& c)
     const index_t v = d.needs.a * y + reach;
     return v / d.needs.c - (v % d.needs.c < 0 ? 1 : 0);
   };
-  for (index_t i = input(mine.front(), d.needs.b); i <= input(mine.back(), d.needs.b2); ++i) {
+  if (d.needs.edge == boundary::inward) {  // as many elements for every output, inside
+    const index_t seen = d.needs.b2 - d.needs.b + 1;
+    for (index_t y = mine.front(); y <= mine.back(); ++y)
+      for (index_t i = 0; i < seen; ++i) {
+        const index_t from = std::min(std::max<index_t>(y + d.needs.b, 0), d.extent - seen) + i;
+        if (std::find(hull.begin(), hull.end(), from) == hull.end()) hull.push_back(from);
+      }
+    return hull;
+  }
+  const bool backwards = d.needs.a < 0;
+  const index_t lowest = backwards ? mine.back() : mine.front(), highest = backwards ? mine.front() : mine.back();
+  for (index_t i = input(lowest, d.needs.b); i <= input(highest, d.needs.b2); ++i) {
     const index_t from = read(i, d.extent, d.needs.edge);
     if (from < d.needs.unreached_before || from >= d.extent - d.needs.unreached_after) continue;
     if (std::find(hull.begin(), hull.end(), from) == hull.end()) hull.push_back(from);

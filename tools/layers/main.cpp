@@ -74,6 +74,11 @@ const std::vector<entry>& entries() {
       {"attention", "`torch::scaled_dot_product_attention`", heads, element::float32,
        {{"nn::attention<>(q, k, v) with q",
          [](const tensor_value& q) { return nn::attention<>::plan(q, keys_of(q), keys_of(q)); }}}},
+      {"neighbourhood_attention", "attention with a mask of all but windows", heads, element::float32,
+       {{"nn::neighbourhood_attention<kernel<3>>(q, k, v) with q",
+         [](const tensor_value& q) {
+           return nn::neighbourhood_attention<kernel<3>>::plan(q, keys_of(q), keys_of(q));
+         }}}},
       {"gated", "`torch::nn::Linear` with the rows gate, up", sequence, element::float32,
        {EXAMPLE(nn::gated_layer{.out = 8}), EXAMPLE(nn::gated_layer{.out = 8, .cut_out = {"a"}})}},
       {"gated_experts", "`torch::baddbmm` of each expert's slots, the columns gate, up", {4, 6, 12}, element::float32,

@@ -60,6 +60,7 @@ template <index_t> struct rows;
 template <index_t> struct stride;
 template <index_t> struct takes;
 template <index_t> struct to;
+template <index_t> struct window;
 
 }  // namespace with
 
@@ -155,6 +156,22 @@ template <class... Told> struct window_looks_away {
     static_assert(Where::ok,
                   "[tessera.attention.window] a sliding window has so many keys before a query and after it, none of "
                   "them below 0, and none after it where attention is causal");
+  }
+};
+template <class... Told> struct window_even {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.attention.even] a query of neighbourhood attention stands in the middle of its window; "
+                  "take an odd number of keys");
+  }
+};
+template <class... Told> struct windows_need_extent {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.window.dynamic] what these windows read at the far edge follows from the extent; write "
+                  "dim<n> in the shape");
   }
 };
 template <class... Told> struct packed_lengths_wrong {
@@ -547,6 +564,14 @@ template <class... Told> struct divisor_not_positive {
                   "[tessera.layer.divisor] a divisor is at least 1; write a larger one");
   }
 };
+template <class... Told> struct half_turn_uneven {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.globe.half_turn] the other side of a pole lies half a turn away; take a grid with an "
+                  "even number of columns");
+  }
+};
 template <class... Told> struct factor_not_positive {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -740,6 +765,14 @@ template <> struct verdict_for<&code::window_looks_away> {
   template <class Why> using type = verdicts::window_looks_away<
       with::before<Why::number(0)>,
       with::after<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::window_even> {
+  template <class Why> using type = verdicts::window_even<
+      with::dimension<Why::number(0)>,
+      with::window<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::windows_need_extent> {
+  template <class Why> using type = verdicts::windows_need_extent<with::dimension<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::packed_lengths_wrong> {
   template <class Why> using type = verdicts::packed_lengths_wrong<
@@ -956,6 +989,11 @@ template <> struct verdict_for<&code::transform_modes> {
 };
 template <> struct verdict_for<&code::divisor_not_positive> {
   template <class Why> using type = verdicts::divisor_not_positive<with::divisor<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::half_turn_uneven> {
+  template <class Why> using type = verdicts::half_turn_uneven<
+      with::dimension<Why::number(0)>,
+      with::extent<Why::number(1)>>;
 };
 template <> struct verdict_for<&code::factor_not_positive> {
   template <class Why> using type = verdicts::factor_not_positive<

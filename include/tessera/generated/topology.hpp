@@ -269,6 +269,14 @@ template <class... Told> struct reflection_too_wide {
                   "the boundary another one");
   }
 };
+template <class... Told> struct windows_move_inside {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.window.inward] windows that move inside at the edge are those of neighbourhood "
+                  "attention; take another boundary");
+  }
+};
 template <class... Told> struct nothing_to_pad_from {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -491,6 +499,9 @@ template <> struct verdict_for<&code::reflection_too_wide> {
       with::dimension<Why::number(0)>,
       with::extent<Why::number(1)>,
       with::padding<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::windows_move_inside> {
+  template <class Why> using type = verdicts::windows_move_inside<with::dimension<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::nothing_to_pad_from> {
   template <class Why> using type = verdicts::nothing_to_pad_from<

@@ -38,6 +38,12 @@ inline constexpr reason window_looks_away{
     "tessera.attention.window", "before, after",
     "a sliding window has so many keys before a query and after it, none of them below 0, and none after it where "
     "attention is causal"};
+inline constexpr reason window_even{
+    "tessera.attention.even", "dimension, window",
+    "a query of neighbourhood attention stands in the middle of its window; take an odd number of keys"};
+inline constexpr reason windows_need_extent{
+    "tessera.window.dynamic", "dimension",
+    "what these windows read at the far edge follows from the extent; write dim<n> in the shape"};
 inline constexpr reason packed_lengths_wrong{
     "tessera.attention.lengths", "place, length, rows",
     "cumulative lengths of packed sequences begin with 0, never fall, and end with the number of rows"};
@@ -180,6 +186,9 @@ inline constexpr reason transform_modes{
     "a spectral convolution keeps one wave number or more of each sign, and no more than there are; write another"};
 inline constexpr reason divisor_not_positive{"tessera.layer.divisor", "divisor",
                                              "a divisor is at least 1; write a larger one"};
+inline constexpr reason half_turn_uneven{
+    "tessera.globe.half_turn", "dimension, extent",
+    "the other side of a pole lies half a turn away; take a grid with an even number of columns"};
 inline constexpr reason factor_not_positive{
     "tessera.layer.factor", "dimension, factor",
     "an upsampling makes more than 0 elements of each, and less than 2^31; write another factor"};

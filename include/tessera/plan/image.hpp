@@ -28,6 +28,11 @@ constexpr intervals image(const interval& need, const window& w, index_t n) {
     if (lo + need.size() > n) list.push({0, lo + need.size() - n});
     return list;
   }
+  if (w.edge == boundary::inward) {
+    const index_t last = n - 1 - (w.b2 - w.b);  // where the last window begins
+    list.push({detail::clamped(need.lo, 0, last), detail::clamped(need.hi - 1 - (w.b2 - w.b), 0, last) + n - last});
+    return list;
+  }
   interval held{detail::clamped(need.lo, low, high), detail::clamped(need.hi, low, high)};
   if (w.edge == boundary::replicate)
     held = {detail::clamped(need.lo, 0, n - 1), detail::clamped(need.hi - 1, 0, n - 1) + 1};
@@ -55,6 +60,10 @@ constexpr static_vector<interval, 3> preimages(const interval& wanted, const win
     case boundary::replicate:
       if (wanted.lo == 0) list[0].lo = detail::smaller(0, all.lo);
       if (wanted.hi == n) list[0].hi = detail::larger(n, all.hi);
+      break;
+    case boundary::inward:  // the first windows are one, and the last ones
+      if (wanted.lo <= w.b2 - w.b) list[0].lo = detail::smaller(0, all.lo);
+      if (wanted.hi >= n - (w.b2 - w.b)) list[0].hi = detail::larger(n, all.hi);
       break;
     case boundary::reflect:
       list.push({1 - wanted.hi, 1 - wanted.lo});

@@ -210,8 +210,11 @@ struct parts {
   // ends may come in either order.
   constexpr range serving(const interval& read) const {
     const window& w = of.needs;
-    const index_t from = detail::ceil_divide(w.c * read.lo - w.b2, w.a);
-    const index_t to = detail::floor_divide(w.c * read.hi - 1 - w.b, w.a);
+    const bool forwards = w.a > 0;
+    const index_t from =
+        forwards ? detail::ceil_divide(w.c * read.lo - w.b2, w.a) : detail::ceil_divide(w.b - w.c * read.hi + 1, -w.a);
+    const index_t to = forwards ? detail::floor_divide(w.c * read.hi - 1 - w.b, w.a)
+                                : detail::floor_divide(w.b2 - w.c * read.lo, -w.a);
     const index_t low = detail::smaller(from, to);
     const index_t high = detail::larger(from, to);
     if (w.edge != boundary::zero && (high < 0 || low >= of.outputs)) return {};
@@ -270,9 +273,13 @@ struct parts {
     return k;
   }
 
-  // The inputs between the first window's begin and the last window's end; no outputs need no inputs.
+  // The inputs between the windows' begins and ends; no outputs need no inputs. Of windows that step backwards the last
+  // begins first.
   constexpr interval need(const interval& outputs) const {
-    return outputs.empty() ? interval{} : interval{of.needs.first(outputs.lo), of.needs.last(outputs.hi - 1) + 1};
+    if (outputs.empty()) return {};
+    const index_t lowest = of.needs.a > 0 ? outputs.lo : outputs.hi - 1;
+    const index_t highest = of.needs.a > 0 ? outputs.hi - 1 : outputs.lo;
+    return {of.needs.first(lowest), of.needs.last(highest) + 1};
   }
 };
 

@@ -21,15 +21,17 @@ constexpr refusal check_one_combine(const layout& x) {
   return {};
 }
 
-// A window steps forwards, outputs that lie side by side read neighbours or nothing, and no number that is computed
-// from it overflows.
+// A window steps, backwards only among zeros. Outputs that lie side by side read neighbours or nothing, and no number
+// that is computed from it overflows.
 constexpr refusal check_window(int d, const dimension& dim) {
   const window& w = dim.needs;
   constexpr index_t far = INT64_MAX / 4;
   const index_t most = larger(1, larger(dim.extent, dim.outputs));
-  const bool near = w.a <= far / most && w.c <= far / most && -far <= w.b && w.b <= far && -far <= w.b2 && w.b2 <= far;
+  const bool near = w.a <= far / most && -w.a <= far / most && w.c <= far / most && -far <= w.b && w.b <= far &&
+                    -far <= w.b2 && w.b2 <= far;
   if (!near) return refusal{code::window_too_large, d, w.a, w.b, w.b2};
-  if (w.a < 1 || w.c < 1 || w.b - w.b2 >= w.c || w.unreached_before < 0 || w.unreached_after < 0)
+  const bool steps = w.a > 0 || (w.a < 0 && w.edge == boundary::zero);
+  if (!steps || w.c < 1 || w.b - w.b2 >= w.c || w.unreached_before < 0 || w.unreached_after < 0)
     return refusal{code::window_not_positive, d, w.a, w.c, w.b2 - w.b + 1};
   if (dim.outputs < (dim.extent == dynamic ? dynamic : 0)) return refusal{code::extent_negative, d, dim.outputs};
   return {};
@@ -40,8 +42,8 @@ constexpr refusal check_window(int d, const dimension& dim) {
 namespace engine {
 
 /// Refuses a layout value that no partition describes. It refuses explicit parts that do not lie end to end over the
-/// extent, and terms that combine in two ways. It refuses windows that step backwards or reflect more than there is,
-/// and more elements than can be counted. A zigzag has neither windows nor explicit parts.
+/// extent, and terms that combine in two ways. It refuses windows that do not step or reflect more than there is, and
+/// more elements than can be counted. A zigzag has neither windows nor explicit parts.
 constexpr refusal check(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) {
     const dimension& dim = x.dims[d];
@@ -58,6 +60,8 @@ constexpr refusal check(const layout& x) {
       const index_t before = -w.first(0);
       const index_t after = w.last(dim.outputs - 1) + 1 - dim.extent;
       if (dim.extent == 0) return refusal{code::nothing_to_pad_from, d, before, after};
+      if (w.edge == boundary::inward && (w.a != 1 || w.c != 1 || w.b2 - w.b >= dim.extent))
+        return refusal{code::kernel_too_wide, d, dim.extent, 0, w.b2 - w.b + 1};
       if (w.edge == boundary::reflect && detail::larger(before, after) >= dim.extent)
         return refusal{code::reflection_too_wide, d, dim.extent, detail::larger(before, after)};
     }

@@ -78,6 +78,9 @@ inline constexpr reason window_too_large{"tessera.window.size", "dimension, kern
 inline constexpr reason reflection_too_wide{
     "tessera.window.reflect", "dimension, extent, padding",
     "a reflection is narrower than the tensor; make the padding smaller or the boundary another one"};
+inline constexpr reason windows_move_inside{
+    "tessera.window.inward", "dimension",
+    "windows that move inside at the edge are those of neighbourhood attention; take another boundary"};
 inline constexpr reason nothing_to_pad_from{
     "tessera.window.empty", "dimension, before, after",
     "an empty dimension has no edge to continue; pad it with zeros or leave the padding out"};

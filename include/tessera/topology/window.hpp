@@ -13,7 +13,8 @@ namespace tessera {
 ///  reflect    x[−i] = x[i], x[n−1+i] = x[n−1−i]
 ///  replicate  x[−i] = x[0], x[n−1+i] = x[n−1]
 ///  periodic   x[i] = x[i mod n]
-enum class boundary : signed char { zero, reflect, replicate, periodic };
+///  inward     no element is beyond it: a window that would reach further is moved inside. Of neighbourhood attention.
+enum class boundary : signed char { zero, reflect, replicate, periodic, inward };
 
 /// A window: output y needs the inputs [⌊(a·y + b)/c⌋, ⌊(a·y + b2)/c⌋ + 1).
 ///
@@ -85,6 +86,7 @@ struct sliding {
     if (!countable()) return refusal{code::window_too_large, dimension, kernel, stride, dilation};
     if (kernel < 1 || stride < 1 || dilation < 1 || (!crops && (before < 0 || after < 0)))
       return refusal{code::window_not_positive, dimension, kernel, stride, dilation};
+    if (edge == boundary::inward) return refusal{code::windows_move_inside, dimension};
     if (n > INT64_MAX / 4) return refusal{code::count_overflows, dimension, n};
     if (crops && n != dynamic && n + before + after < 0)
       return refusal{code::range_outside, dimension, n, -before, n + after};
@@ -110,7 +112,7 @@ constexpr bool composes(const window& first, const window& second, index_t middl
   constexpr index_t far = index_t{1} << 30;  // what is composed of less can be counted
   for (index_t number : {first.a, first.b, first.b2, first.c, second.a, second.b, second.b2, second.c})
     if (number >= far || -far >= number) return false;
-  if (first.edge != second.edge || (first.a != 1 && second.c != 1)) return false;
+  if (first.edge != second.edge || (first.a != 1 && second.c != 1) || first.a < 1 || second.a < 1) return false;
   return first.edge == boundary::zero ||
          (first.edge == boundary::periodic && (n == dynamic || first.a * middle == first.c * n));
 }

@@ -121,6 +121,13 @@ struct by_order {
   }
 };
 
+struct looking_around {
+  constexpr auto operator()(auto x) const {
+    const auto [q, k, v] = x | nn::heads<2, 2, 8>{};
+    return nn::neighbourhood_attention<kernel<3, 3>>{}(q, k, v);
+  }
+};
+
 template <class Stream, index_t Width, index_t Heads, index_t Keys, class Axis>
 struct transforming {
   constexpr auto operator()(auto given) const {
@@ -419,6 +426,9 @@ TEST_CASE("transformer blocks and embeddings take the memory that is counted", "
   CHECK(differs_in_memory<alone::transformer<4, 4>, alone::sequences>({6, 16, 48}, 0.9) == "");
   CHECK(differs_in_memory<alone::transformer<4, 2>, alone::sequences>({6, 16, 48}, 0.9) == "");
   CHECK(differs_in_memory<four::transformer<6, 3>, four::sequences>({6, 16, 48}, 0.9) == "");
+  CHECK(differs_in_memory<looking_around, alone::volume>({2, 4, 12, 12, 6}, 0.85) == "");
+  CHECK(differs_in_memory<looking_around, four::volume>({2, 4, 12, 12, 6}, 0.85) == "");
+  CHECK(differs_in_memory<looking_around, remembering<1, 3, 24, 24, bfloat16>::volume>({2, 4, 12, 12, 6}, 0.75) == "");
   CHECK(differs_in_memory<alone::experts, alone::slots>({24, 24, 48}, 0.9) == "");
   CHECK(differs_in_memory<four::experts, four::slots>({24, 24, 48}, 0.9) == "");
   CHECK(differs_in_memory<alone::by_rows, alone::tokens>({6, 16}, 0.9) == "");

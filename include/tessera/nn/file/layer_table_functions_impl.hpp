@@ -68,6 +68,9 @@ TESSERA_INLINE void layer_table::add_functions() {
   using options = const node_options&;
   using flow_of = const dynamic_flow&;
   function("attention", tessera::detail::attention_in_file{});
+  function("neighbourhood_attention", [](options o, flow_of q, flow_of k, flow_of v) {
+    return neighbourhood_attention_layer{.kernel = o.numbers("kernel_size"), .heads = o.number("heads", 0)}(q, k, v);
+  });
 #define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
   function(#called, [](options, flow_of x) { return tessera::called(x); });
   TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
@@ -94,6 +97,14 @@ TESSERA_INLINE void layer_table::add_functions() {
   function("concat", [](options o, flow_of x, flow_of y) {
     return tessera::detail::with_dimension(
         o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::concat<Dim>(x, y); });
+  });
+  function("pad_globe", [](options o, flow_of x) {
+    functions::globe_padding f;
+    f.rows = o.number("rows");
+    f.columns = o.number("columns", f.rows, "`rows`");
+    f.stride = o.number("stride", 1);
+    f.negated = o.flag("negated", false);
+    return functions::call(f, x);
   });
   function("softmax", [](options o, flow_of x) {
     return tessera::detail::with_dimension(

@@ -3,6 +3,7 @@
 #include <tessera/nn/layer/attention.hpp>
 #include <tessera/nn/layer/embedding.hpp>
 #include <tessera/nn/layer/interpolate.hpp>
+#include <tessera/nn/layer/neighbourhood_attention.hpp>
 #include <tessera/nn/layer/normalisation.hpp>
 #include <tessera/nn/layer/pooling.hpp>
 #include <tessera/nn/layer/projection.hpp>
@@ -11,6 +12,7 @@
 #include <tessera/operation/layer/free_weight.hpp>
 #include <tessera/operation/network/descriptions.hpp>
 #include <tessera/tensor/functions.hpp>
+#include <tessera/tensor/pad_globe.hpp>
 
 namespace tessera::nn {
 
