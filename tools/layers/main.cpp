@@ -3,6 +3,7 @@
 
 #include <tessera/inspect/text.hpp>
 #include <tessera/network.hpp>
+#include <tessera/operation/function/linear_cross_entropy.hpp>
 #include <tessera/operation/layer/layer_values.hpp>
 
 #include <fmt/core.h>
@@ -48,6 +49,16 @@ tensor_value keys_of(const tensor_value& q) {
   return k;
 }
 
+/// A label for each row.
+tensor_value labels_of(const tensor_value& x) {
+  tensor_value y = x;
+  y.element = element::int64;
+  y.layout.dims.resize(1);
+  for (axis_placement& r : y.layout.placements)
+    if (r.kind != placement::cut || r.dimension > 0) r = axis_placement{placement::invariant};
+  return y;
+}
+
 /// Every layer that a file may name, in the order of docs/layers.md.
 const std::vector<entry>& entries() {
   static const std::vector<index_t> rows{8, 12}, sequence{8, 6, 12}, image{8, 6, 12, 12}, heads{8, 6, 2, 3, 4};
@@ -74,6 +85,19 @@ const std::vector<entry>& entries() {
       {"attention", "`torch::scaled_dot_product_attention`", heads, element::float32,
        {{"nn::attention<>(q, k, v) with q",
          [](const tensor_value& q) { return nn::attention<>::plan(q, keys_of(q), keys_of(q)); }}}},
+      {"linear_cross_entropy", "`torch::nn::functional::cross_entropy` of `torch::nn::Linear` without bias", rows,
+       element::float32,
+       {{"nn::linear_cross_entropy_layer{.classes = 10}(x, labels) with x",
+         [](const tensor_value& x) {
+           return nn::linear_cross_entropy_layer{.classes = 10}.plan(x, labels_of(x));
+         }},
+        {"nn::linear_cross_entropy_layer{.classes = 10, .cut_out = {\"a\"}, .sample_rate = 0.1}(x, labels) with x",
+         [](const tensor_value& x) {
+           return nn::linear_cross_entropy_layer{.classes = 10, .cut_out = {"a"}, .sample_rate = 0.1}.plan(x, labels_of(x));
+         }}},
+       {{"nn::linear_cross_entropy_layer{.classes = 10, .sample_rate = 2}(x, labels) with x", [](const tensor_value& x) {
+          return nn::linear_cross_entropy_layer{.classes = 10, .sample_rate = 2}.plan(x, labels_of(x));
+        }}}},
       {"gated", "`torch::nn::Linear` with the rows gate, up", sequence, element::float32,
        {EXAMPLE(nn::gated_layer{.out = 8}), EXAMPLE(nn::gated_layer{.out = 8, .cut_out = {"a"}})}},
       {"gated_experts", "`torch::baddbmm` of each expert's slots, the columns gate, up", {4, 6, 12}, element::float32,

@@ -63,6 +63,21 @@ class margin_backward final : public torch::autograd::Node {
   torch::autograd::SavedVariable at_label_;
 };
 
+/// scale · cosines, with the margin at the label of each row that it widens.
+inline at::Tensor with_margin(const nn::angular_margin_options& how, const at::Tensor& cosines,
+                              const tessera::detail::label_rows& rows, const at::Tensor& widens) {
+  if (cosines._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
+  const at::Tensor at_label = in_wide(rows.of(cosines));
+  const at::Tensor y = [&] {
+    const c10::AutoGradMode no_record(false);
+    const at::Tensor widened = widened_angle(how).of(at_label);
+    return rows.put(cosines * how.scale, at::where(widens, widened, at_label) * how.scale);
+  }();
+  if (c10::GradMode::is_enabled() && cosines.requires_grad())
+    tessera::detail::record(y, cosines, tessera::detail::make_node<margin_backward>(how, rows, widens, at_label));
+  return y;
+}
+
 }  // namespace tessera::functions::engine
 
 namespace tessera::functions {
@@ -80,19 +95,8 @@ TESSERA_INLINE at::Tensor compute(const angular_margin& f, const engine::bound_e
     tessera::detail::check_indices(by.team, by.team->crew_of(by.exchanges[0].to->layout().mesh), label, classes,
                                    code::label_out_of_range);
   if (cosines.numel() == 0) return cosines * how.scale;
-  if (cosines._fw_grad(0).defined()) throw error(refusal{code::forward_mode});
   const tessera::detail::label_rows rows(label - mine.first(1), held);
-  const at::Tensor widens = at::logical_and(rows.here(), counted);
-  const at::Tensor at_label = engine::in_wide(rows.of(cosines));
-  const at::Tensor y = [&] {
-    const c10::AutoGradMode no_record(false);
-    const at::Tensor widened = engine::widened_angle(how).of(at_label);
-    return rows.put(cosines * how.scale, at::where(widens, widened, at_label) * how.scale);
-  }();
-  if (c10::GradMode::is_enabled() && cosines.requires_grad())
-    tessera::detail::record(y, cosines,
-                            tessera::detail::make_node<engine::margin_backward>(how, rows, widens, at_label));
-  return y;
+  return engine::with_margin(how, cosines, rows, at::logical_and(rows.here(), counted));
 }
 
 }  // namespace tessera::functions

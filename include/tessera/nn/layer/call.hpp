@@ -4,6 +4,7 @@
 #include <tessera/nn/parameter/buffer.hpp>
 #include <tessera/nn/parameter/parameter.hpp>
 #include <tessera/operation/plan/number.hpp>
+#include <tessera/tensor/random.hpp>
 
 #include <span>
 
@@ -38,6 +39,13 @@ struct call {
   }
   /// A buffer of the layer, which keeps its value from call to call.
   const nn::buffer& buffer(std::size_t i) const { return state.buffers[i]; }
+  /// The numbers that a layer draws now; its buffers are how often it did and its key.
+  tessera::detail::drawn_numbers drawn() const {
+    const nn::buffer& draws = buffer(0);
+    tessera::detail::drawn_numbers now(buffer(1).value(), draws.value());
+    draws.set(draws.value() + 1);
+    return now;
+  }
   /// Takes a value between local operations from one layout to the next.
   at::Tensor exchanged(const at::Tensor& x, std::size_t i = 0) const { return bound.exchanged(x, i); }
 };

@@ -6,14 +6,6 @@
 
 namespace tessera::detail {
 
-/// The numbers that a layer draws now: its buffers are how often it did and its key.
-inline drawn_numbers drawn(const nn::call& c) {
-  const nn::buffer& draws = c.buffer(0);
-  drawn_numbers now(c.buffer(1).value(), draws.value());
-  draws.set(draws.value() + 1);
-  return now;
-}
-
 /// How a convolution goes over its operand.
 struct convolving {
   const std::vector<index_t>&step, &padding, &dilation;
@@ -183,7 +175,7 @@ TESSERA_INLINE at::Tensor forward_prelu(const call& c) {
 
 TESSERA_INLINE at::Tensor forward_rrelu(const call& c, const rrelu_description& layer) {
   const at::Tensor& x = c.operand();
-  const auto drawn = [&] { return detail::drawn(c).uniform(c.bound.inputs[0].to->layout(), c.bound.team->rank()); };
+  const auto drawn = [&] { return c.drawn().uniform(c.bound.inputs[0].to->layout(), c.bound.team->rank()); };
   at::Tensor slope = c.training ? drawn().mul_(layer.upper - layer.lower).add_(layer.lower)
                                 : at::full(x.sizes(), (layer.lower + layer.upper) / 2, x.options().dtype(at::kDouble));
   return x * slope.masked_fill_(x.detach() > 0, 1).to(x.scalar_type());
@@ -197,7 +189,7 @@ TESSERA_INLINE at::Tensor forward_dropout(const call& c, const dropout_descripti
   const double scale =
       kept > 0 ? 1 / (layer.alpha ? std::sqrt((least * least * layer.probability + 1) * kept) : kept) : 0;
   const layout over = detail::drawn_over(c.bound.inputs[0].to->layout(), layer);
-  const at::Tensor dropped = detail::drawn(c).below(over, c.bound.team->rank(), layer.probability);
+  const at::Tensor dropped = c.drawn().below(over, c.bound.team->rank(), layer.probability);
   const at::Tensor y = x.masked_fill(dropped, least).mul_(scale);
   return layer.alpha ? y.add_(-least * scale * layer.probability) : y;
 }

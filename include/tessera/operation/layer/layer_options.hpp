@@ -29,6 +29,17 @@ struct attention_form {
   }
 };
 
+/// How the classes of a loss are scored, and which of them in training.
+struct class_scores {
+  double sample_rate = 1;  ///< the share that is drawn beside those of labels
+  bool cosines = false;    ///< scores are scaled cosines, the label's with a margin of its angle; else products
+  double margin = 0.5;
+  double scale = 64;
+  bool easy = false;  ///< no margin where a cosine is below 0
+
+  constexpr bool samples() const { return sample_rate < 1; }
+};
+
 }  // namespace tessera::engine
 
 namespace tessera::detail {
@@ -46,6 +57,7 @@ struct layer_options {
   rrelu_description slopes;
   attention_form attends;
   lookup look;
+  class_scores scores;
 };
 
 // One value for all dimensions, or one each; `at(i)` is the i-th.

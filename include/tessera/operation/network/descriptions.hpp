@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/fourier/spectral_conv.hpp>
+#include <tessera/operation/function/linear_cross_entropy.hpp>
 #include <tessera/operation/layer/adaptive_pooling.hpp>
 #include <tessera/operation/layer/attention.hpp>
 #include <tessera/operation/layer/cast.hpp>
@@ -18,9 +19,9 @@
 #define TESSERA_DESCRIPTIONS(f)                                                                                  \
   f(adaptive_max_pool_description) f(attention_description) f(cast_description) f(contraction)                   \
   f(dropout_description) f(flatten_description) f(fold_description) f(fourier) f(global_avg_pool_description)    \
-  f(lookup) f(normalisation) f(pad_description) f(pixel_shuffle_description) f(pooling) f(prelu_description)     \
-  f(projection) f(relu_description) f(rrelu_description) f(slice_description) f(spectral) f(unfold_description)  \
-  f(upsampling)
+  f(linear_cross_entropy_description) f(lookup) f(normalisation) f(pad_description) f(pixel_shuffle_description) \
+  f(pooling) f(prelu_description) f(projection) f(relu_description) f(rrelu_description) f(slice_description)    \
+  f(spectral) f(unfold_description) f(upsampling)
 // clang-format on
 
 #ifdef TESSERA_COMPILED
