@@ -255,7 +255,7 @@ TEST_CASE("a loss of half types is scored in float", "[runtime]") {
 TEST_CASE("a loss of sampled classes is put together while it runs, or read from a file", "[plan][runtime][gradient]") {
   using made = over<2, 3, 5, 11, sample_rate<1, 5>, arcface<1, 4, 8, true>>;
   const std::string file = R"({"inputs": [
-      {"name": "x", "shape": [5, 6], "element": "double", "dims": [{"blocks": ["data<2>"]}, "whole"],
+      {"name": "x", "shape": [5, 6], "element": "double", "dims": [{"blocks": ["data<2>"]}, {"whole": true}],
        "meaning": {"model<3>": "invariant"}},
       {"name": "y", "shape": [5], "element": "int64", "dims": [{"blocks": ["data<2>"]}],
        "meaning": {"model<3>": "invariant"}}],
@@ -342,9 +342,12 @@ TEST_CASE("scores of sampled classes take the share of their rate of a worker's 
   INFO(out.errors());
   REQUIRE(out.well());
   constexpr std::int64_t all_scores = rows * classes / 4 * 8;
+  constexpr memory_value counted = peak_memory<typename made::network>();
   for (const auto& peak : out.results) {
-    CAPTURE(*peak, all_scores);
+    CAPTURE(*peak, counted.training, all_scores);
     CHECK(*peak < all_scores / 2);
+    CHECK(static_cast<double>(*peak) < 1.2 * static_cast<double>(counted.training));
+    CHECK(static_cast<double>(*peak) > 0.8 * static_cast<double>(counted.training));
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/function/angular_margin.hpp>
+#include <tessera/operation/layer/class_options.hpp>
 #include <tessera/operation/layer/contraction_values.hpp>
 #include <tessera/operation/layer/random_layers.hpp>
 #include <tessera/operation/rule/axes_by_name.hpp>
@@ -26,8 +27,6 @@ struct linear_cross_entropy_description {
     return least + (static_cast<double>(least) < all);
   }
   constexpr refusal check(const tensor_value& x, const tensor_value& labels) const {
-    constexpr double pi = 3.141592653589793;
-    const class_scores& s = scores;
     refusal r = first_of(why, functions::engine::check_takes(functions::engine::takes::reals, x.element));
     if (x.layout.dims.count != 2) r = first_of(r, refusal{code::layer_takes_other_dimensions, 2, x.layout.dims.count});
     if (labels.layout.dims.count != 1)
@@ -35,10 +34,7 @@ struct linear_cross_entropy_description {
     if (labels.element != element::int64) r = first_of(r, refusal{code::wrong_element, element::int64, labels.element});
     if (r.ok() && x.layout.dims[1].extent == dynamic) r = refusal{code::extent_not_static, 1};
     if (classes < 1) r = first_of(r, refusal{code::extent_negative, 0, classes});
-    if (!(s.sample_rate >= 0 && s.sample_rate <= 1)) r = first_of(r, refusal{code::no_probability});
-    const bool fits =
-        s.margin >= 0 && s.margin <= pi && s.scale > 0 && s.scale < std::numeric_limits<double>::infinity();
-    return fits ? r : first_of(r, refusal{code::loss_option_out_of_range});
+    return first_of(r, scores.check());
   }
 };
 
@@ -107,10 +103,10 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
   p.add_exchange(total.from, total.to, total.element);
 
   p.saves = saved_tensors::saving(1, s.samples() ? 0 : 1);
-  const layout sample = of_rows(layer.expected());
-  for (int copy = 0; copy < 2; ++copy) p.make(scored(sample).layout, wide);  // the scores, and their gradient
-  if (s.samples()) p.make(sample, x.element);
-  if (s.cosines) p.make(sample, wide);
+  // scores and their gradient, and of a margin what it gives or takes; rows, and those of length one
+  const int copies = s.cosines ? 3 : 2;
+  for (int copy = 0; copy < copies; ++copy) p.make(scored(of_rows(layer.expected())).layout, wide);
+  if (s.samples() || s.cosines) p.make(of_rows(layer.expected() * (s.samples() + s.cosines)), wide);
   if (!s.samples()) return p;
   layout all = of_labels;
   for (int a = 0; a < all.placements.count; ++a)
@@ -121,38 +117,6 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
 }
 
 }  // namespace engine
-
-/// The share of the classes that a loss looks at in a step, besides those of labels: `sample_rate<1, 10>`.
-template <index_t Numerator, index_t Denominator = 1>
-struct sample_rate {};
-/// Scores are `Scale` times cosines, the label's with a margin of its angle (Deng et al. 2019): `arcface<1, 2, 64>`.
-template <index_t Numerator = 1, index_t Denominator = 2, index_t Scale = 64, bool Easy = false>
-struct arcface {};
-
-template <index_t Numerator, index_t Denominator>
-inline constexpr kind engine::kind_of<sample_rate<Numerator, Denominator>> = kind::option;
-template <index_t Numerator, index_t Denominator, index_t Scale, bool Easy>
-inline constexpr kind engine::kind_of<arcface<Numerator, Denominator, Scale, Easy>> = kind::option;
-
-namespace detail {
-
-template <index_t Numerator, index_t Denominator>
-struct option<sample_rate<Numerator, Denominator>> : option_of_kind<option_kind::sample_rate> {
-  static constexpr void apply(layer_options& o) {
-    o.scores.sample_rate = fraction(Numerator, Denominator, o.weights.why);
-  }
-};
-template <index_t Numerator, index_t Denominator, index_t Scale, bool Easy>
-struct option<arcface<Numerator, Denominator, Scale, Easy>> : option_of_kind<option_kind::arcface> {
-  static constexpr void apply(layer_options& o) {
-    o.scores.cosines = true;
-    o.scores.margin = fraction(Numerator, Denominator, o.weights.why);
-    o.scores.scale = static_cast<double>(Scale);
-    o.scores.easy = Easy;
-  }
-};
-
-}  // namespace detail
 
 namespace nn {
 

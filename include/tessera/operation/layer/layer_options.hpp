@@ -6,6 +6,8 @@
 #include <tessera/operation/layer/normalisation.hpp>
 #include <tessera/operation/layer/random_layers.hpp>
 
+#include <limits>
+
 namespace tessera::engine {
 
 /// Which keys a query of attention sees, and how they come to it.
@@ -38,6 +40,12 @@ struct class_scores {
   bool easy = false;  ///< no margin where a cosine is below 0
 
   constexpr bool samples() const { return sample_rate < 1; }
+  constexpr refusal check() const {
+    constexpr double pi = 3.141592653589793;
+    if (!(sample_rate >= 0 && sample_rate <= 1)) return refusal{code::no_probability};
+    const bool fits = margin >= 0 && margin <= pi && scale > 0 && scale < std::numeric_limits<double>::infinity();
+    return fits ? refusal{} : refusal{code::loss_option_out_of_range};
+  }
 };
 
 }  // namespace tessera::engine
