@@ -310,6 +310,10 @@ TEST_CASE("a sample that is none, labels of no class and other operands are refu
   CHECK(layer{.classes = 11, .arcface = true, .margin = 4}.plan(x, y).why.is(code::loss_option_out_of_range));
   CHECK(layer{.classes = 11, .arcface = true, .scale = 0}.plan(x, y).why.is(code::loss_option_out_of_range));
   CHECK(layer{.classes = 11, .cut_out = {"depth"}}.plan(x, y).why.is(code::axis_not_in_mesh));
+  CHECK(nn::linear_cross_entropy<11, no_bias>::plan(x, y).why.is(code::option_not_taken));
+  CHECK(nn::linear_cross_entropy<11, cut_out<grains<2, model<3>>>>::plan(x, y).why.is(code::option_not_taken));
+  CHECK(
+      nn::linear_cross_entropy<11, sample_rate<1, 2>, sample_rate<1, 3>>::plan(x, y).why.is(code::option_given_twice));
   CHECK(layer{.classes = 11}.plan(x, x).why.is(code::operand_of_other_dimensions));
   CHECK(layer{.classes = 11}.plan(y, y).why.is(code::no_function_of_element));
   tensor_value other = y;

@@ -62,6 +62,8 @@ void layers_take(std::string_view option) {
 
 TEST_CASE("a layer takes the options that the docs list, and no others", "[plan][refusal]") {
   layers_take<kernel<3, 3>>("kernel");
+  layers_take<sample_rate<1, 2>>("sample_rate");
+  layers_take<arcface<>>("arcface");
   layers_take<stride<1>>("stride");
   layers_take<padding<1>>("padding");
   layers_take<padding_at<1, 1, 1, 1>>("padding_at");

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <tessera/operation/function/angular_margin.hpp>
-#include <tessera/operation/layer/class_options.hpp>
 #include <tessera/operation/layer/contraction_values.hpp>
 #include <tessera/operation/layer/random_layers.hpp>
 #include <tessera/operation/rule/axes_by_name.hpp>
@@ -76,7 +75,7 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
   const auto scored = [&](const layout& w) {
     signature by;
     by.kind = linearity::nonlinear;
-    for (const char* letters : {"ND", "N", "CD"}) by.operands.push(named(letters));
+    for (const char* one : {"ND", "N", "CD"}) by.operands.push(named(one));
     by.result = named("NC");
     static_vector<operand, 4> operands = no_items<operand, 4>;
     operands.push({used, false});

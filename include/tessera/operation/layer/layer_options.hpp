@@ -68,6 +68,13 @@ struct layer_options {
   class_scores scores;
 };
 
+// A fraction as the double next to it.
+constexpr double fraction(index_t numerator, index_t denominator, refusal& why) {
+  if (denominator > 0) return static_cast<double>(numerator) / static_cast<double>(denominator);
+  why = first_of(why, refusal{code::fraction_without_divisor, numerator, denominator});
+  return 0;
+}
+
 // One value for all dimensions, or one each; `at(i)` is the i-th.
 template <index_t... Values>
 struct values {

@@ -105,8 +105,19 @@ struct sliding_window {};
 template <index_t Rows = 0>
 struct streamed {};
 
+/// The share of the classes that a loss looks at in a step of training, besides those of labels: `sample_rate<1, 10>`.
+template <index_t Numerator, index_t Denominator = 1>
+struct sample_rate {};
+/// Scores are `Scale` times cosines, the label's with a margin of its angle (Deng et al. 2019): `arcface<1, 2, 64>`.
+template <index_t Numerator = 1, index_t Denominator = 2, index_t Scale = 64, bool Easy = false>
+struct arcface {};
+
 template <index_t... Given>
 inline constexpr kind engine::kind_of<kernel<Given...>> = kind::option;
+template <index_t... Given>
+inline constexpr kind engine::kind_of<sample_rate<Given...>> = kind::option;
+template <index_t Numerator, index_t Denominator, index_t Scale, bool Easy>
+inline constexpr kind engine::kind_of<arcface<Numerator, Denominator, Scale, Easy>> = kind::option;
 template <index_t... Given>
 inline constexpr kind engine::kind_of<stride<Given...>> = kind::option;
 template <index_t... Given>

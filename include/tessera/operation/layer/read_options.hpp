@@ -146,6 +146,19 @@ template <index_t Index>
 struct option<padding_idx<Index>> : option_of_kind<option_kind::padding_idx> {
   static constexpr void apply(layer_options& o) { o.look.padding = Index; }
 };
+template <index_t Numerator, index_t Denominator>
+struct option<sample_rate<Numerator, Denominator>> : option_of_kind<option_kind::sample_rate> {
+  static constexpr void apply(layer_options& o) {
+    o.scores.sample_rate = fraction(Numerator, Denominator, o.weights.why);
+  }
+};
+template <index_t Numerator, index_t Denominator, index_t Scale, bool Easy>
+struct option<arcface<Numerator, Denominator, Scale, Easy>> : option_of_kind<option_kind::arcface> {
+  static constexpr void apply(layer_options& o) {
+    const double margin = fraction(Numerator, Denominator, o.weights.why);
+    o.scores = {o.scores.sample_rate, true, margin, static_cast<double>(Scale), Easy};
+  }
+};
 
 template <>
 struct option<causal> : option_of_kind<option_kind::causal> {
