@@ -38,9 +38,9 @@ struct over {
       const auto lines = relu(x | nn::named<struct first, nn::conv<8, ts::kernel<3, 3>, ts::padding<1, 1>>>{});
       const auto shapes = relu(lines | nn::max_pool<ts::kernel<2, 2>>{} |
                                nn::named<struct second, nn::conv<16, ts::kernel<3, 3>, ts::padding<1, 1>>>{});
-      const auto features =
-          shapes | nn::max_pool<ts::kernel<2, 2>>{} | nn::flatten{} | nn::named<struct features, nn::linear<width>>{};
-      return features | nn::named<struct head, nn::cosine_linear<centres, met>>{};
+      return shapes | nn::max_pool<ts::kernel<2, 2>>{} | nn::flatten{} |
+             nn::named<struct features, nn::linear<width>>{} |
+             nn::named<struct head, nn::cosine_linear<centres, met>>{};
     }
   };
   using network = nn::network<classifier, images>;
