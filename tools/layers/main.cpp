@@ -25,6 +25,7 @@ using pair_of_workers = mesh<a>;
 struct example {
   const char* text;
   layer_plan (*plan)(const tensor_value&);
+  bool has_labels = false;  ///< its second operand has no gradient
 };
 #define EXAMPLE(...) {#__VA_ARGS__, [](const tensor_value& x) { return (__VA_ARGS__).plan(x); }}
 
@@ -90,14 +91,16 @@ const std::vector<entry>& entries() {
        {{"nn::linear_cross_entropy_layer{.classes = 10}(x, labels) with x",
          [](const tensor_value& x) {
            return nn::linear_cross_entropy_layer{.classes = 10}.plan(x, labels_of(x));
-         }},
+         }, true},
         {"nn::linear_cross_entropy_layer{.classes = 10, .cut_out = {\"a\"}, .sample_rate = 0.1}(x, labels) with x",
          [](const tensor_value& x) {
-           return nn::linear_cross_entropy_layer{.classes = 10, .cut_out = {"a"}, .sample_rate = 0.1}.plan(x, labels_of(x));
-         }}},
-       {{"nn::linear_cross_entropy_layer{.classes = 10, .sample_rate = 2}(x, labels) with x", [](const tensor_value& x) {
-          return nn::linear_cross_entropy_layer{.classes = 10, .sample_rate = 2}.plan(x, labels_of(x));
-        }}}},
+           const nn::linear_cross_entropy_layer layer{.classes = 10, .cut_out = {"a"}, .sample_rate = 0.1};
+           return layer.plan(x, labels_of(x));
+         }, true}},
+       {{"nn::linear_cross_entropy_layer{.classes = 10, .sample_rate = 2}(x, labels) with x",
+         [](const tensor_value& x) {
+           return nn::linear_cross_entropy_layer{.classes = 10, .sample_rate = 2}.plan(x, labels_of(x));
+         }}}},
       {"gated", "`torch::nn::Linear` with the rows gate, up", sequence, element::float32,
        {EXAMPLE(nn::gated_layer{.out = 8}), EXAMPLE(nn::gated_layer{.out = 8, .cut_out = {"a"}})}},
       {"gated_experts", "`torch::baddbmm` of each expert's slots, the columns gate, up", {4, 6, 12}, element::float32,
@@ -251,13 +254,14 @@ class told {
   std::string back_;
 };
 
-std::string row_of(const layer_plan& p, element of) {
+std::string row_of(const layer_plan& p, element of, bool has_labels = false) {
   if (!p.why.ok()) return fmt::format("refused: `{}` | – | –", p.why.because->code);
   std::string result;
   for (int i = 0; i < p.outputs(); ++i) result += (i == 0 ? "" : "; ") + covers_text(p.output(i));
   told t;
   for (int i = 0; i < p.inputs(); ++i)
-    t.way(p.inputs() == 1 ? "x" : fmt::format("x{}", i).c_str(), p.given(i), p.used(i), has_cotangent(of));
+    t.way(p.inputs() == 1 ? "x" : fmt::format("x{}", i).c_str(), p.given(i), p.used(i),
+          has_cotangent(of) && !(has_labels && i == 1));
   for (int i = 0; i < p.parameters(); ++i) t.way(p.parameter(i).name, p.stored(i), p.weight(i));
   for (int i = 0; i < p.exchanges(); ++i) t.way("parts", p.from(i), p.to(i), p.returns(i));
   for (int i = 0; i < p.outputs(); ++i)
@@ -297,7 +301,7 @@ void print(const entry& e) {
     std::printf("\n`%s` of %s\n\n| x | y | forward | backward |\n|---|---|---|---|\n", one.text,
                 shape_text(same.layout).c_str());
     const auto line = [&](const tensor_value& x) {
-      std::printf("| %s | %s |\n", covers_text(x.layout).c_str(), row_of(one.plan(x), e.of).c_str());
+      std::printf("| %s | %s |\n", covers_text(x.layout).c_str(), row_of(one.plan(x), e.of, one.has_labels).c_str());
     };
     line(invariant);
     for (int d = 0; d < same.layout.dims.count; ++d) line(cut(same, d));
