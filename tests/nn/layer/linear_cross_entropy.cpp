@@ -90,48 +90,43 @@ using layer = nn::linear_cross_entropy_layer;
 template <int Data, int Model>
 std::string differs(index_t rows, layer of, const at::Tensor& label) {
   using grid = mesh<data<Data>, model<Model>>;
-  const auto
-      out =
-          in_team<grid>(
-              [&](const team<grid>& t) -> std::string {
-                const mesh_value& m = t.mesh();
-                static_vector<text, max_axes> cut = no_items<text, max_axes>;
-                cut.push(m.axes[1].name);
-                layer here = of;
-                here.cut_out = tessera::engine::axis_names(cut);
-                layout of_labels = value_of<tensor<partition<grid, blocks<data<Data>>, invariant<model<Model>>>, shape_of<1>,
-                                       std::int64_t>>.layout;
-                layout of_features =
-        value_of<tensor<partition<grid, blocks<data<Data>>, whole, invariant<model<Model>>>, shape_of<1, 6>>>.layout;
-                of_labels.dims[0].extent = of_features.dims[0].extent = rows;
-                nn::program p;
-                const auto in = p.input({of_features, element::float64});
-                p.output(nn::under("head", here)(in, p.input({of_labels, element::int64})));
-                const nn::dynamic_network net(t, seed{5}, p);
-                std::string wrong;
-                for (int step = 0; step < 3; ++step) {
-                  const nn::state_dict state = nn::state_of(net);
-                  const at::Tensor sample = sample_of(state, label, of.classes, of.sample_rate);
-                  const at::Tensor x = some(rows, 3 + static_cast<std::uint64_t>(step)).requires_grad_();
-                  const at::Tensor w = state.at("head.weight").clone().requires_grad_();
-                  const at::Tensor wanted = serial(x, w, label, sample, of);
-                  wanted.backward();
-                  tensor<dyn> own = distribute(t.state(), of_features, x.detach().clone());
-                  own.requires_grad();
-                  no_gradients(net);
-                  const tensor<dyn> loss = net({own, distribute(t.state(), of_labels, label)})[0];
-                  loss.backward();
-                  if (!near(loss.local().detach(), wanted.detach()))
-                    wrong += fmt::format("the loss of step {}; ", step);
-                  if (!near(full_tensor(own.grad()).detach(), x.grad()))
-                    wrong += fmt::format("features of step {}; ", step);
-                  const at::Tensor g = gradient_of(net);
-                  if (!near(g, w.grad())) wrong += fmt::format("the weight of step {}; ", step);
-                  if (g.masked_select(sample.logical_not().unsqueeze(1)).ne(0).any().template item<bool>())
-                    wrong += "a class that is not looked at; ";
-                }
-                return wrong;
-              });
+  const auto out = in_team<grid>([&](const team<grid>& t) -> std::string {
+    const mesh_value& m = t.mesh();
+    static_vector<text, max_axes> cut = no_items<text, max_axes>;
+    cut.push(m.axes[1].name);
+    layer here = of;
+    here.cut_out = tessera::engine::axis_names(cut);
+    using rows_of_labels = partition<grid, blocks<data<Data>>, invariant<model<Model>>>;
+    using rows_of_features = partition<grid, blocks<data<Data>>, whole, invariant<model<Model>>>;
+    layout of_labels = value_of<tensor<rows_of_labels, shape_of<1>, std::int64_t>>.layout;
+    layout of_features = value_of<tensor<rows_of_features, shape_of<1, 6>>>.layout;
+    of_labels.dims[0].extent = of_features.dims[0].extent = rows;
+    nn::program p;
+    const auto in = p.input({of_features, element::float64});
+    p.output(nn::under("head", here)(in, p.input({of_labels, element::int64})));
+    const nn::dynamic_network net(t, seed{5}, p);
+    std::string wrong;
+    for (int step = 0; step < 3; ++step) {
+      const nn::state_dict state = nn::state_of(net);
+      const at::Tensor sample = sample_of(state, label, of.classes, of.sample_rate);
+      const at::Tensor x = some(rows, 3 + static_cast<std::uint64_t>(step)).requires_grad_();
+      const at::Tensor w = state.at("head.weight").clone().requires_grad_();
+      const at::Tensor wanted = serial(x, w, label, sample, of);
+      wanted.backward();
+      tensor<dyn> own = distribute(t.state(), of_features, x.detach().clone());
+      own.requires_grad();
+      no_gradients(net);
+      const tensor<dyn> loss = net({own, distribute(t.state(), of_labels, label)})[0];
+      loss.backward();
+      if (!near(loss.local().detach(), wanted.detach())) wrong += fmt::format("the loss of step {}; ", step);
+      if (!near(full_tensor(own.grad()).detach(), x.grad())) wrong += fmt::format("features of step {}; ", step);
+      const at::Tensor g = gradient_of(net);
+      if (!near(g, w.grad())) wrong += fmt::format("the weight of step {}; ", step);
+      if (g.masked_select(sample.logical_not().unsqueeze(1)).ne(0).any().template item<bool>())
+        wrong += "a class that is not looked at; ";
+    }
+    return wrong;
+  });
   std::string all = out.errors();
   for (const auto& one : out.results) all += one.value_or("");
   return all;
