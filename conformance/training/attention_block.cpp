@@ -2,7 +2,7 @@
 
 #include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/parameter/state_dict.hpp>
-#include <tessera/operation/layer/attention.hpp>
+#include <tessera/operation/attention/attention.hpp>
 #include <tessera/operation/layer/layer_values.hpp>
 #include <tessera/operation/layer/normalisation_layers.hpp>
 

@@ -3,10 +3,10 @@
 // The algebra and what types know of operations and networks: layers, shapes, parameters and traffic. No LibTorch, no
 // MPI.
 #include <tessera/core.hpp>
+#include <tessera/operation/attention/attention.hpp>
 #include <tessera/operation/fourier/spectral_conv.hpp>
 #include <tessera/operation/function/typed.hpp>
 #include <tessera/operation/layer/adaptive_pooling.hpp>
-#include <tessera/operation/layer/attention.hpp>
 #include <tessera/operation/layer/cast.hpp>
 #include <tessera/operation/layer/embedding.hpp>
 #include <tessera/operation/layer/free_weight.hpp>

@@ -4,7 +4,7 @@
 #include "tests/support/tensors.hpp"
 
 #include <tessera/nn/network/program_parts.hpp>
-#include <tessera/operation/layer/attention.hpp>
+#include <tessera/operation/attention/attention.hpp>
 
 #include <cmath>
 #include <limits>
@@ -28,6 +28,8 @@ struct form {
   int over = 0;       ///< so many axes, the first ones, bring all rows of some heads
   bool streamed = true;
   std::vector<index_t> lengths = {};  ///< cumulative, of packed sequences
+  double dropped = 0;                 ///< the share of weights that are dropped
+  bool chooses = false;               ///< over these axes or along them
 
   /// What queries [t] do not see of keys [s], by their places.
   at::Tensor hidden(index_t queries, index_t keys) const {
@@ -42,16 +44,32 @@ struct form {
 };
 
 /// softmax(q kᵀ / √d) v of [n, t, g, r, d], [n, s, g, d], [n, s, g, e], by differentiable functions of LibTorch.
+/// Weights are multiplied by those kept, of [n, t, g, r, s].
 inline at::Tensor serial(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask,
-                         const form& f) {
+                         const form& f, const at::Tensor& kept = {}) {
   at::Tensor s = at::einsum("btgrd,bsgd->btgrs", {q, k}) / std::sqrt(static_cast<double>(q.size(-1)));
   at::Tensor hidden = f.hidden(q.size(1), k.size(1)).view({1, q.size(1), 1, 1, k.size(1)});
   if (mask.defined() && f.adds) s = s + mask.unsqueeze(2).unsqueeze(2);
   else if (mask.defined()) hidden = hidden.logical_or(mask.unsqueeze(2).unsqueeze(2));
   const at::Tensor nothing = hidden.all(-1, true);
   s = s.masked_fill(hidden, -1e300);
-  const at::Tensor p = at::softmax(s, -1).masked_fill(nothing, 0);
+  at::Tensor p = at::softmax(s, -1).masked_fill(nothing, 0);
+  if (kept.defined()) p = p * kept;
   return at::einsum("btgrs,bsge->btgre", {p, v}).flatten(2);
+}
+
+/// By what the weights of the next step are multiplied: drawn of all places at once.
+inline at::Tensor kept_weights(const nn::dynamic_network& net, const sizes& n, const form& f) {
+  const nn::state_dict state = nn::state_of(net);
+  const tessera::detail::drawn_numbers now(state.at("0.key").cpu(), state.at("0.draws").cpu());
+  tessera::detail::holding all;
+  tessera::detail::global_index extents;
+  for (const index_t extent : {n.samples, n.queries, n.heads, n.each, n.keys}) {
+    all.push({{{0, extent}}, 1});
+    extents.push(extent);
+  }
+  const at::Tensor dropped = now.below(tessera::detail::box_runs(all, extents), f.dropped);
+  return dropped.logical_not().to(at::kDouble) / (1 - f.dropped);
 }
 
 inline layout lying(const mesh_value& m, std::initializer_list<index_t> extents, int dim, bool zigzag) {
@@ -115,9 +133,12 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
                                   .slides = f.slides,
                                   .before = f.before,
                                   .after = f.after,
-                                  .over = tessera::engine::axis_names(over)};
+                                  .over = tessera::engine::axis_names(over),
+                                  .probability = f.dropped,
+                                  .fewest_bytes = f.chooses};
   p.output(x.size() > 3 ? layer(flows[0], flows[1], flows[2], flows[3]) : layer(flows[0], flows[1], flows[2]));
   const nn::dynamic_network net(t, seed{1}, p);
+  const at::Tensor kept = f.dropped > 0 ? kept_weights(net, n, f) : at::Tensor();
   const tensor<dyn> y = net(x)[0];
 
   const bool half = at::isReducedFloatingType(type);
@@ -128,7 +149,7 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
   };
   std::vector<at::Tensor> wide;
   for (const at::Tensor& one : whole) wide.push_back(one.detach().to(at::kDouble).requires_grad_());
-  const at::Tensor wanted = serial(wide[0], wide[1], wide[2], f.adds ? wide[3] : mask, f);
+  const at::Tensor wanted = serial(wide[0], wide[1], wide[2], f.adds ? wide[3] : mask, f, kept);
   const std::size_t leaves_of = whole.size();
   if (far(wanted, y)) return "the result";
 

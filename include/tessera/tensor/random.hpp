@@ -2,6 +2,7 @@
 
 #include <tessera/operation/plan/initial_value.hpp>
 #include <tessera/tensor/distribute.hpp>
+#include <tessera/tensor/random/box_runs.hpp>
 #include <tessera/tensor/random/draw_loops.hpp>
 
 #include <cmath>
@@ -73,10 +74,11 @@ class drawn_numbers {
   /// This worker's box of them, in double.
   at::Tensor uniform(const layout& x, int rank) const;
   /// Whether each of them is below a share.
-  at::Tensor below(const layout& x, int rank, double share) const;
+  at::Tensor below(const layout& x, int rank, double share) const { return below(box_runs(x, rank), share); }
+  at::Tensor below(const box_runs& box, double share) const;
 
  private:
-  at::Tensor on_device(const layout& x, int rank) const;
+  at::Tensor on_device(const box_runs& box) const;
 
   std::uint64_t stream_ = 0;
   at::Tensor there_;  ///< the stream, on a device

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <tessera/tensor/random.hpp>
-#include <tessera/tensor/random/box_runs.hpp>
 
 #include <ATen/Parallel.h>
 
@@ -129,8 +128,7 @@ at::Tensor box_of_values(const layout& x, int rank, Value&& value) {
 
 /// Fills a box with draw(to, n, at) of its runs, `at` being where in the stream they begin.
 template <class Element, class Draw>
-at::Tensor box_of_draws(const layout& x, int rank, std::uint64_t stream, at::ScalarType e, const Draw& draw) {
-  const box_runs runs(x, rank);
+at::Tensor box_of_draws(const box_runs& runs, std::uint64_t stream, at::ScalarType e, const Draw& draw) {
   at::Tensor box = empty_box(sizes_of(runs.held()), e);
   Element* const to = box.data_ptr<Element>();
   at::parallel_for(0, box.numel(), at::internal::GRAIN_SIZE, [&](index_t begin, index_t end) {
@@ -165,8 +163,7 @@ TESSERA_INLINE drawn_numbers::drawn_numbers(const at::Tensor& key, const at::Ten
 
 /// The first 53 bits of each number, as whole numbers on the device. The place in the stream is a sum over dimensions
 /// of what each global index adds.
-TESSERA_INLINE at::Tensor drawn_numbers::on_device(const layout& x, int rank) const {
-  const box_runs runs(x, rank);
+TESSERA_INLINE at::Tensor drawn_numbers::on_device(const box_runs& runs) const {
   at::Tensor positions = at::add(there_, wrapped(step_of_draws));
   for (int d = 0; d < runs.held().count; ++d) {
     std::vector<at::Tensor> parts;
@@ -182,17 +179,18 @@ TESSERA_INLINE at::Tensor drawn_numbers::on_device(const layout& x, int rank) co
 }
 
 TESSERA_INLINE at::Tensor drawn_numbers::uniform(const layout& x, int rank) const {
-  if (there_.defined()) return on_device(x, rank).to(at::kDouble).mul_(0x1p-53);
-  return box_of_draws<double>(x, rank, stream_, at::kDouble, draw_loops_here().uniform);
+  const box_runs box(x, rank);
+  if (there_.defined()) return on_device(box).to(at::kDouble).mul_(0x1p-53);
+  return box_of_draws<double>(box, stream_, at::kDouble, draw_loops_here().uniform);
 }
 
-TESSERA_INLINE at::Tensor drawn_numbers::below(const layout& x, int rank, double share) const {
+TESSERA_INLINE at::Tensor drawn_numbers::below(const box_runs& box, double share) const {
   const std::uint64_t most = share_of_draws(share);
-  if (there_.defined()) return at::lt(on_device(x, rank), wrapped(most));
+  if (there_.defined()) return at::lt(on_device(box), wrapped(most));
   const auto run = [most, below = draw_loops_here().below](bool* to, index_t n, std::uint64_t at) {
     below(to, n, at, most);
   };
-  return box_of_draws<bool>(x, rank, stream_, at::kBool, run);
+  return box_of_draws<bool>(box, stream_, at::kBool, run);
 }
 
 /// Whether a dirac weight hands an input on here: the output's own within its group, in the middle of the kernel.

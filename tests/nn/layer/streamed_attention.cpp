@@ -62,7 +62,13 @@ std::string other_differences() {
                        {.slides = true, .before = 2, .adds = true},
                        {.lengths = {0, 4, 4, 9, 13}},
                        {.causal = true, .rows = 2, .lengths = {0, 1, 12, 13}},
-                       {.slides = true, .before = 2, .after = 2, .lengths = {0, 7, 13}}};
+                       {.slides = true, .before = 2, .after = 2, .lengths = {0, 7, 13}},
+                       {.dropped = 0.3},
+                       {.over = 1, .streamed = false, .dropped = 0.9},
+                       {.causal = true, .rows = 3, .dropped = 0.5},
+                       {.masked = true, .slides = true, .before = 4, .dropped = 0.25},
+                       {.adds = true, .lengths = {}, .dropped = 0.1},
+                       {.lengths = {0, 4, 4, 9, 13}, .dropped = 0.5}};
     std::string all;
     int number = 0;
     for (const form& f : every)
@@ -97,10 +103,12 @@ std::string over_differences(int axes) {
     const bool all_axes = axes == M::value.axes.count;
     std::string all;
     int number = 0;
-    for (const sizes& n : {sizes{2, 13, 13, 4, 1, 4, 4}, sizes{1, 12, 12, 3, 2, 3, 2}, sizes{1, 5, 5, 1, 2, 2, 2}})
+    for (const sizes& n : {sizes{2, 13, 13, 4, 1, 4, 4}, sizes{1, 12, 12, 3, 2, 3, 2}, sizes{1, 5, 5, 1, 2, 2, 2},
+                           sizes{1, 6, 6, 2, 3, 2, 2}})
       for (const bool zigzag : {false, true})
-        for (form f : {form{}, form{.causal = true}, form{.masked = true}, form{.slides = true, .before = 2},
-                       form{.adds = true}, form{.lengths = {0, 3, n.queries}}})
+        for (form f :
+             {form{}, form{.causal = true}, form{.masked = true}, form{.slides = true, .before = 2}, form{.adds = true},
+              form{.lengths = {0, 3, n.queries}}, form{.dropped = 0.4}, form{.causal = true, .chooses = true}})
           for (const bool streamed : {false, true}) {
             f.over = axes;
             f.streamed = streamed;
@@ -178,7 +186,7 @@ TEST_CASE("features become heads, as many as divide them", "[law][runtime]") {
   const auto out = in_team<pair>([](const team<pair>& t) -> std::string {
     const mesh_value& m = pair::value;
     std::string all;
-    for (const bool streams : {false, true}) {
+    for (const auto& [streams, dropped] : {std::pair{false, 0.0}, {true, 0.0}, {false, 0.5}, {true, 0.5}}) {
       const layout lies = lying(m, {2, 6, 8}, streams ? 1 : -1, false);
       std::vector<tensor<dyn>> x;
       std::vector<at::Tensor> whole;
@@ -189,16 +197,83 @@ TEST_CASE("features become heads, as many as divide them", "[law][runtime]") {
       nn::program p;
       std::vector<nn::dynamic_flow> in;
       for (const tensor<dyn>& one : x) in.push_back(p.input({one.layout(), one.type()}));
-      p.output(nn::attention_layer{.streamed = streams, .heads = 4}(in[0], in[1], in[2]));
+      p.output(nn::attention_layer{.streamed = streams, .heads = 4, .probability = dropped}(in[0], in[1], in[2]));
       const nn::dynamic_network net(t, seed{1}, p);
       const auto heads = [&](std::size_t i) { return whole[i].unflatten(-1, {4, 2}); };
-      const at::Tensor wanted = serial(heads(0).unsqueeze(3), heads(1), heads(2), {}, {});
-      if ((full_tensor(net(x)[0]) - wanted).abs().max().item<double>() > 1e-12) all += streams ? "streamed" : "whole";
+      const at::Tensor kept =
+          dropped > 0 ? kept_weights(net, {2, 6, 6, 4, 1, 2, 2}, {.dropped = dropped}) : at::Tensor();
+      const at::Tensor wanted = serial(heads(0).unsqueeze(3), heads(1), heads(2), {}, {}, kept);
+      if ((full_tensor(net(x)[0]) - wanted).abs().max().item<double>() > 1e-12)
+        all += fmt::format("{} {}\n", streams ? "streamed" : "whole", dropped);
     }
     return all;
   });
   CHECK(out.errors() == "");
   for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
+TEST_CASE("attention drops weights in training alone, others at each call, and takes a number for their count",
+          "[law][runtime]") {
+  using pair = mesh<sequence<2>>;
+  const auto out = in_team<pair>([](const team<pair>& t) -> std::string {
+    const layout of_q = lying(pair::value, {2, 8, 3, 1, 4}, 1, false),
+                 of_k = lying(pair::value, {2, 8, 3, 4}, 1, false);
+    nn::program p;
+    const auto q = p.input({of_q, element::float64}), k = p.input({of_k, element::float64});
+    const auto y = nn::attention_layer{.streamed = true, .probability = 0.5}(q, k, k);
+    p.output(nn::linear<2>{}(nn::attention_layer{.causal = true, .streamed = true}(q, k, k) + y));
+    nn::dynamic_network net(t, seed{3}, p);
+    const std::vector<tensor<dyn>> x{distribute(t, of_q, global_of({2, 8, 3, 1, 4}, numbers{1})),
+                                     distribute(t, of_k, global_of({2, 8, 3, 4}, numbers{2}))};
+    const nn::state_dict state = nn::state_of(net);
+    for (const char* key : {"0.draws", "0.key", "1.weight", "1.bias"})
+      if (!state.contains(key)) return fmt::format("no {}", key);
+    const at::Tensor first = full_tensor(net(x)[0]), second = full_tensor(net(x)[0]);
+    if (at::equal(first, second)) return "the same twice";
+    if (nn::state_of(net).at("0.draws").item<index_t>() != 2) return "its count";
+    nn::assign(net, state);
+    if (!at::equal(first, full_tensor(net(x)[0]))) return "another after its state is assigned";
+    net.eval();
+    const at::Tensor whole = full_tensor(net(x)[0]);
+    return at::equal(whole, full_tensor(net(x)[0])) ? "" : "draws in evaluation";
+  });
+  CHECK(out.errors() == "");
+  for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
+/// Whether attention to keys of 24 heads, of which each serves so many queries, streams where it chooses.
+template <int P>
+bool streams_by_choice(index_t each, index_t length) {
+  const mesh_value& m = mesh<sequence<P>>::value;
+  const layout q = lying(m, {1, length, 24, each, 4}, 1, false), k = lying(m, {1, length, 24, 4}, 1, false);
+  const element e = element::float32;
+  static_vector<text, max_axes> line = no_items<text, max_axes>;
+  line.push(m.axes[0].name);
+  const nn::attention_layer layer{.over = tessera::engine::axis_names(line), .fewest_bytes = true};
+  const layer_plan p = layer.plan({q, e}, {k, e}, {k, e});
+  REQUIRE(p.why.ok());
+  return p.exchanges() > 0;
+}
+template <int P>
+void judge_choices() {
+  for (const index_t length : {48, -1})
+    for (index_t each = 1; each <= 14; ++each) CHECK(streams_by_choice<P>(each, length) == (2 * (each + 1) > 3 * P));
+}
+
+TEST_CASE("attention meets its sequence in the form that moves fewer bytes", "[law][plan]") {
+  judge_choices<2>();
+  judge_choices<3>();
+  judge_choices<4>();
+  judge_choices<8>();
+  using grid = mesh<sequence<2>>;
+  using cut = blocks<sequence<2>>;
+  using keys = tensor<partition<grid, whole, cut, whole, whole>, shape<dim<1>, dim<8>, dim<2>, dim<4>>, float>;
+  using queries = partition<grid, whole, cut, whole, whole, whole>;
+  using two_each = tensor<queries, shape<dim<1>, dim<8>, dim<2>, dim<2>, dim<4>>, float>;
+  using three_each = tensor<queries, shape<dim<1>, dim<8>, dim<2>, dim<3>, dim<4>>, float>;
+  using one = nn::attention<fewest_bytes<sequence<2>>, causal>;
+  STATIC_REQUIRE(one::plan(value_of<three_each>, value_of<keys>, value_of<keys>).exchanges() > 0);
+  STATIC_REQUIRE(one::plan(value_of<two_each>, value_of<keys>, value_of<keys>).exchanges() == 0);
 }
 
 TEST_CASE("attention that does not fit is refused by code", "[refusal]") {
@@ -222,6 +297,8 @@ TEST_CASE("attention that does not fit is refused by code", "[refusal]") {
   CHECK(plan(streams, x, x, x, tensor_value{lying(m, {1, 4, 4}, 1, false), element::float64}).is(code::wrong_element));
   CHECK(plan({.streamed = true, .heads = 3, .slides = true, .before = -1}, x, x, x).is(code::window_looks_away));
   CHECK(plan({.causal = true, .heads = 3, .slides = true, .after = 1}, x, x, x).is(code::window_looks_away));
+  CHECK(plan({.streamed = true, .heads = 3, .probability = 1.5}, x, x, x).is(code::no_probability));
+  CHECK(plan({.streamed = true, .heads = 3, .probability = -0.5}, x, x, x).is(code::no_probability));
   static_vector<text, max_axes> line = no_items<text, max_axes>;
   line.push(m.axes[0].name);
   const nn::attention_layer over{.heads = 3, .over = tessera::engine::axis_names(line)};

@@ -2,6 +2,7 @@
 #include "tests/support/images.hpp"
 
 #include <tessera/network.hpp>
+#include <tessera/operation/layer/class_options.hpp>
 
 #include <cctype>
 #include <string_view>

@@ -222,6 +222,8 @@ void roll_attention(roller& r) {
     if (!causal) r.say("keys_after", r.roll(0, 5));
   }
   if (!moved.empty()) r.say("over_heads", moved);
+  if (!moved.empty() && streamed) r.say_unless("fewest_bytes", r.once_in(3), false);
+  if (r.once_in(3)) r.say("p", r.one_of({0.25, 0.5, 0.9, 1.0}));
   for (const layout& x : {q, k, v}) r.take(x, r.e);
   if (!r.once_in(3)) return;
   layout mask = q;  // [n, t, s]
@@ -231,6 +233,21 @@ void roll_attention(roller& r) {
   mask.dims[2] = {};
   mask.dims[2].extent = keys;
   r.take(mask, r.once_in(2) ? element::boolean : r.e);
+}
+
+/// Which weights [n, g, r, t, s] one worker keeps: queries of zeros see all keys alike, and each value says its place.
+at::Tensor kept_weights(const serial_call& s) {
+  s["draws"].add_(1);
+  const index_t keys = s.x[1].size(1);
+  layer_case one = s.of;
+  one.options = {{"p", s.option("p", 0.0)}};
+  one.operands.resize(3);
+  one.operands[2].layout.dims[3].extent = keys;
+  const auto zeros = [](const at::Tensor& x) { return at::zeros(x.sizes(), at::kDouble); };
+  const at::Tensor places = at::eye(keys, at::kDouble).view({1, keys, 1, keys});
+  const at::Tensor values = places.expand({s.x[1].size(0), keys, s.x[1].size(2), keys});
+  const at::Tensor y = on_one_worker(one, {zeros(s.x[0]), zeros(s.x[1]), values})[0];
+  return (y != 0).view({y.size(0), y.size(1), s.x[0].size(2), s.x[0].size(3), keys}).permute({0, 2, 3, 1, 4});
 }
 
 at::Tensor attended(const serial_call& s) {
@@ -247,7 +264,9 @@ at::Tensor attended(const serial_call& s) {
     if (mask.scalar_type() == at::kBool) hidden = hidden.logical_or(mask);
     else scores = scores + mask;
   }
-  const at::Tensor weights = at::softmax(scores.masked_fill(hidden, -1e30), -1).masked_fill(hidden.all(-1, true), 0);
+  at::Tensor weights = at::softmax(scores.masked_fill(hidden, -1e30), -1).masked_fill(hidden.all(-1, true), 0);
+  if (const double p = s.of.training ? s.option("p", 0.0) : 0; p > 0)
+    weights = weights * kept_weights(s) * (p < 1 ? 1 / (1 - p) : 0);
   return at::einsum("ngrts,nsgze->ntgre", {weights, v}).flatten(2);
 }
 

@@ -54,7 +54,9 @@ struct attention_in_file {
                                .slides = slides,
                                .before = o.number("keys_before", 0, "all, or 0 beside `keys_after`"),
                                .after = o.number("keys_after", 0, "all, or 0 beside `keys_before`"),
-                               .over = o.axes("over_heads", "none")}(x...);
+                               .over = o.axes("over_heads", "none"),
+                               .probability = o.real("p", 0),
+                               .fewest_bytes = o.flag("fewest_bytes", false)}(x...);
   }
 };
 

@@ -1,16 +1,16 @@
 #pragma once
 
+#include <tessera/nn/kernel/dropped_weights.hpp>
 #include <tessera/operation/layer/layer_options.hpp>
-#include <tessera/plan/interval.hpp>
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace tessera::nn::engine {
 
 using tessera::engine::attention_form;
-using tessera::engine::interval;
 
 /// Queries and keys that meet at once, by their places on this worker and in a piece.
 struct attended_block {
@@ -18,7 +18,8 @@ struct attended_block {
 
   interval rows, keys;
   shape sees = shape::all;  ///< all keys, those up to a query's own place in a square, or those that its window has
-  index_t ahead = 0;        ///< by how much the first query's place is ahead of the first key's
+  interval queries;         ///< the places of the rows in the whole sequence
+  index_t first_key = 0;    ///< the place of the first key in it
 };
 
 /// The queries of a worker, as a step of attention meets them: of these global indices, of heads of which each key
@@ -30,6 +31,7 @@ struct attended_queries {
   index_t split = 0;               ///< into so many heads the features of keys and values are still to be split here
   attention_form form;             ///< whose places say what a query sees
   std::vector<index_t> sequences;  ///< where packed sequences begin and the last one ends; none where all is one
+  std::shared_ptr<const dropped_weights> drops;  ///< none where all weights count
 
   /// How much is met at once: keys, and queries whose keys differ by their places.
   struct limits {
@@ -46,7 +48,7 @@ struct attended_queries {
         each_sequence(row, some, [&](const interval& queries, const interval& seen) {
           blocks_of(queries, seen, most.rows, [&](const interval& r, const interval& k, attended_block::shape sees) {
             if (r.empty() || k.empty()) return;
-            f({{here + r.lo, here + r.hi}, {k.lo - keys.lo, k.hi - keys.lo}, sees, r.lo - k.lo});
+            f({{here + r.lo, here + r.hi}, {k.lo - keys.lo, k.hi - keys.lo}, sees, r, k.lo});
           });
         });
       }

@@ -35,13 +35,20 @@ inline at::Tensor by_sample(const at::Tensor& x, index_t each, at::IntArrayRef s
 /// What a block hides of its keys, or adds to their scores, of [n, 1, t, s]; nothing where undefined.
 struct hidden_keys {
   at::Tensor excluded, bias;
+  const nn::engine::dropped_weights* drops = nullptr;
+  interval queries, keys;  ///< the places of those whose weights are dropped
+
+  /// Weights, of which some are dropped.
+  at::Tensor dropped(const at::Tensor& weights) const {
+    return drops == nullptr ? weights : weights.masked_fill(drops->of(queries, keys), 0).mul_(drops->scale());
+  }
 };
 /// The places of a block that its queries do not see.
 inline at::Tensor excluded_by_place(const nn::engine::attended_block& b, const engine::attention_form& form,
                                     const at::TensorOptions& of) {
   const at::TensorOptions whole = of.dtype(at::kLong);
-  const at::Tensor ahead =
-      at::arange(b.ahead, b.ahead + b.rows.size(), whole).unsqueeze(1) - at::arange(b.keys.size(), whole);
+  const at::Tensor ahead = at::arange(b.queries.lo, b.queries.hi, whole).unsqueeze(1) -
+                           at::arange(b.first_key, b.first_key + b.keys.size(), whole);
   if (b.sees == nn::engine::attended_block::shape::diagonal) return ahead < 0;
   return (ahead > form.before).logical_or_(ahead < -form.after);
 }
@@ -67,7 +74,7 @@ inline attended composed_attention(const at::Tensor& q, const at::Tensor& k, con
                                    const hidden_keys& hidden) {
   const at::ScalarType sums = added_in(q.scalar_type());
   const at::Tensor s = scores_of(q.to(sums), k.to(sums), hidden);
-  return {at::matmul(at::softmax(s, -1), v.to(sums)), at::logsumexp(s, {-1})};
+  return {at::matmul(hidden.dropped(at::softmax(s, -1)), v.to(sums)), at::logsumexp(s, {-1})};
 }
 
 /// 0 and −∞ of queries that see nothing.
@@ -85,6 +92,12 @@ inline void merge(const at::Tensor& y, const at::Tensor& l, const attended& more
   l.copy_(both);
 }
 
+/// What LibTorch has for these; kernels that drop weights draw them themselves.
+inline fused_attention fused_kernel(const nn::engine::attended_queries& of, const at::Tensor& q, const at::Tensor& k,
+                                    const at::Tensor& v) {
+  return of.drops ? fused_attention() : fused_attention(q, k, v, of.masked);
+}
+
 inline at::Tensor rows_of(const at::Tensor& x, int dim, const engine::interval& i) {
   return x.narrow(dim, i.lo, i.size());
 }
@@ -92,7 +105,7 @@ inline at::Tensor rows_of(const at::Tensor& x, int dim, const engine::interval& 
 inline hidden_keys hidden_of(const nn::engine::attended_queries& of, const at::Tensor& mask,
                              const nn::engine::attended_block& b, bool fused, const at::TensorOptions& as) {
   using shape = nn::engine::attended_block::shape;
-  hidden_keys hidden;
+  hidden_keys hidden{{}, {}, of.drops.get(), b.queries, {b.first_key, b.first_key + b.keys.size()}};
   if (mask.defined()) {
     const at::Tensor here = rows_of(rows_of(samples_first(mask, 2), 1, b.rows), 2, b.keys).unsqueeze(1);
     if (here.scalar_type() != at::kBool) hidden.bias = here.to(added_in(here.scalar_type()));
@@ -125,14 +138,14 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
     const at::Tensor own = rows_of(q, 2, b.rows), other = rows_of(k, 2, b.keys), g = rows_of(dy, 2, b.rows);
     const hidden_keys hidden = hidden_of(of, mask, b, false, q.options());
     const at::Tensor weights = at::exp(scores_of(own, other, hidden) - rows_of(finite, 2, b.rows).unsqueeze(-1));
-    const at::Tensor of_scores =
-        weights * (at::matmul(g, rows_of(v, 2, b.keys).transpose(-2, -1)) - rows_of(level, 2, b.rows).unsqueeze(-1));
+    const at::Tensor of_weights = hidden.dropped(at::matmul(g, rows_of(v, 2, b.keys).transpose(-2, -1)));
+    const at::Tensor of_scores = weights * (of_weights - rows_of(level, 2, b.rows).unsqueeze(-1));
     const auto add = [](at::Tensor& to, const engine::interval& at, const at::Tensor& more) {
       to = to + at::constant_pad_nd(more, {0, 0, at.lo, to.size(-2) - at.hi});
     };
     add(shares[0], b.rows, at::matmul(of_scores, other) * scale_of(q));
     add(shares[1], b.keys, at::matmul(of_scores.transpose(-2, -1), own) * scale_of(q));
-    add(shares[2], b.keys, at::matmul(weights.transpose(-2, -1), g));
+    add(shares[2], b.keys, at::matmul(hidden.dropped(weights).transpose(-2, -1), g));
     if (adds)
       of_mask = of_mask + at::constant_pad_nd(of_scores.sum(1), {b.keys.lo, of_mask.size(2) - b.keys.hi, b.rows.lo,
                                                                  of_mask.size(1) - b.rows.hi});
@@ -157,7 +170,7 @@ TESSERA_INLINE void attention_step::add(const std::vector<at::Tensor>& pieces, c
   };
   const at::Tensor &q = pieces[0], mask = q_.masked ? pieces[3] : at::Tensor();
   const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
-  const fused_attention fused(q, k, v, q_.masked);
+  const fused_attention fused = fused_kernel(q_, q, k, v);
   q_.each_block(where, limits_of(q, where, static_cast<bool>(fused)), [&](const attended_block& b) {
     const hidden_keys hidden = hidden_of(q_, mask, b, static_cast<bool>(fused), q.options());
     const attended block = seeing(
@@ -187,7 +200,7 @@ TESSERA_INLINE void attention_gradient::add(const std::vector<at::Tensor>& piece
   const at::Tensor &q = pieces[0], &y = pieces[at], &l = pieces[at + 1], &dl = pieces[at + 3];
   const at::Tensor dy = pieces[at + 2].defined() ? pieces[at + 2] : at::zeros_like(y);
   const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
-  const fused_attention fused(q, k, v, q_.masked);
+  const fused_attention fused = fused_kernel(q_, q, k, v);
   const bool of_mask = q_.masked && results[3].into.defined();
   if (dl.defined() || of_mask || !fused) {  // a gradient of a gradient asks for that of the logarithm too
     std::vector<at::Tensor> x = pieces;

@@ -26,6 +26,7 @@ struct attended {
 /// Queries are [n, h, t, d], keys [n, h, s, d], values [n, h, s, e].
 class fused_attention {
  public:
+  fused_attention() = default;  ///< none of them fits
   fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool masked)
       : scale_(1 / std::sqrt(static_cast<double>(q.size(-1)))), features_{q.size(-1), k.size(-1), v.size(-1)} {
     if (q.numel() == 0 || k.numel() == 0 || v.numel() == 0) return;
@@ -146,8 +147,8 @@ class fused_attention {
 
   bool takes_ = false;
   bool alike_ = false;  ///< features of queries and of values, and nothing is masked
-  double scale_;
-  std::array<std::int64_t, 3> features_;
+  double scale_ = 1;
+  std::array<std::int64_t, 3> features_{};
   std::array<at::Tensor, 3> x_;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/nn/layer/call.hpp>
-#include <tessera/operation/layer/attention.hpp>
+#include <tessera/operation/attention/attention.hpp>
 
 namespace tessera::nn {
 

@@ -86,7 +86,36 @@ inline std::vector<index_t> sequences_of(const call& c, const at::Tensor& length
   return at;
 }
 
-/// Attention whose keys and values come part by part, or that has a mask: a stream, also where nothing is cut.
+inline bool drops(const call& c, const attention_description& layer) { return c.training && layer.form.dropped > 0; }
+
+/// What is dropped now, of queries as heads [n…, t, g, r, d].
+inline std::shared_ptr<const dropped_weights> weights_dropped(const call& c, const attention_description& layer,
+                                                              const at::Tensor& q) {
+  const int batch = static_cast<int>(q.dim()) - 4;
+  const local_box& queries = c.bound.boxes().operands[0];
+  tessera::detail::holding held;
+  tessera::detail::global_index extents;
+  for (int d = 0; d <= batch + 1; ++d) {
+    held.push(queries.held[d]);
+    extents.push(queries.extents[d]);
+  }
+  if (layer.form.heads > 0) {  // features, in grains of heads
+    const index_t each = extents[batch + 1] / layer.form.heads;
+    intervals heads;
+    for (const interval& i : held[batch + 1]) heads.push({i.lo / each, i.hi / each});
+    held[batch + 1] = heads;
+    extents[batch + 1] = layer.form.heads;
+  }
+  const index_t keys = c.bound.boxes().operands[1].extents[batch];
+  held.push({{{0, q.size(-2)}}, 1});
+  held.push({{{0, keys}}, 1});
+  extents.push(q.size(-2));
+  extents.push(keys);
+  return std::make_shared<dropped_weights>(c.drawn(), layer.form.dropped, held, extents);
+}
+
+/// Attention whose keys and values come part by part, or that has a mask or drops weights: a stream, also where nothing
+/// is cut.
 inline at::Tensor streamed_attention(const call& c, const std::vector<at::Tensor>& used,
                                      const attention_description& layer) {
   const std::vector<at::Tensor> given = tessera::detail::with_heads(c, used, layer.form);
@@ -95,10 +124,14 @@ inline at::Tensor streamed_attention(const call& c, const std::vector<at::Tensor
   const local_boxes& boxes = c.bound.boxes();
   const bool packed = used.size() > 3 && used[3].scalar_type() == at::kLong;
   const bool masked = used.size() > 3 && !packed;
-  attended_queries of{
-      {}, tessera::detail::larger(1, q.size(-2)), masked, layer.form.heads > 0 ? given[1].size(-2) : 0, layer.form, {}};
+  attended_queries of;
+  of.each = tessera::detail::larger(1, q.size(-2));
+  of.masked = masked;
+  of.split = layer.form.heads > 0 ? given[1].size(-2) : 0;
+  of.form = layer.form;
   const intervals& held = boxes.operands[0].held[batch];
   of.rows.assign(held.begin(), held.end());
+  if (drops(c, layer)) of.drops = weights_dropped(c, layer, q);
   attention_form form = layer.form;
   form.streamed = true;
   if (packed) of.sequences = sequences_of(c, used[3], boxes.operands[0].extents[batch]);
@@ -121,7 +154,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::attention_descrip
   std::vector<at::Tensor> used;
   for (std::size_t i = 0; i < c.operands.size(); ++i) used.push_back(c.used(i));
   const auto leaving = [&](const at::Tensor& y) { return c.bound.leaving(c.bound.depends_on_all(y, used)); };
-  if (layer.form.streamed || layer.form.slides || used.size() > 3)
+  if (layer.form.streamed || layer.form.slides || used.size() > 3 || engine::drops(c, layer))
     return leaving(engine::streamed_attention(c, used, layer));
   if (c.bound.is_empty) return leaving(tessera::detail::empty_result(c.bound.outputs, used));
   const std::vector<at::Tensor> given = tessera::detail::with_heads(c, used, layer.form);

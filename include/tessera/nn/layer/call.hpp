@@ -39,7 +39,7 @@ struct call {
   }
   /// A buffer of the layer, which keeps its value from call to call.
   const nn::buffer& buffer(std::size_t i) const { return state.buffers[i]; }
-  /// The numbers that a layer draws now; its buffers are how often it did and its key.
+  /// The numbers that a layer draws now: its buffers are how often it did and its key.
   tessera::detail::drawn_numbers drawn() const {
     const nn::buffer& draws = buffer(0);
     tessera::detail::drawn_numbers now(buffer(1).value(), draws.value());

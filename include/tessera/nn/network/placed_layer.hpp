@@ -14,7 +14,7 @@ namespace tessera::detail {
 /// What run time asks of a layer: a constant for each kind of layer.
 struct layer_functions {
   const char* name;
-  bool only_here;
+  bool (*only_here)(const void* layer);
   int results;
   layer_plan (*plan)(const void* layer, std::span<const tensor_value* const> x);  ///< its parameters not yet as tiles
   std::vector<at::Tensor> (*forward)(const void* layer, const nn::call& c);
@@ -72,7 +72,7 @@ struct kept_layer {
 template <class L>
 inline constexpr layer_functions functions_of_layer{
     L::name,
-    is_only_here<L>,
+    [](const void* kept) { return is_only_here(static_cast<const kept_layer<L>*>(kept)->layer); },
     result_count<L>(),
     [](const void* kept, std::span<const tensor_value* const> x) {
       return plan_for_count(static_cast<const kept_layer<L>*>(kept)->layer, x);
@@ -85,7 +85,7 @@ template <class L>
   requires(std::is_empty_v<kept_layer<L>>)
 inline constexpr layer_functions functions_of_layer<L>{
     L::name,
-    is_only_here<L>,
+    [](const void*) { return is_only_here(L{}); },
     result_count<L>(),
     [](const void*, std::span<const tensor_value* const> x) { return plan_for_count(L{}, x); },
     [](const void*, const nn::call& c) { return nn::engine::running_layer<L>(L{})(c); },

@@ -7,7 +7,7 @@ namespace tessera::detail {
 TESSERA_INLINE placed_node::placed_node(const void* layer, const layer_functions& functions)
     : layer_(layer), functions_(&functions) {
   record.name = functions.name;
-  record.only_here = functions.only_here;
+  record.only_here = functions.only_here(layer);
   record.layer = this;
   record.planned = [](const void* self) { return static_cast<const placed_node*>(self)->plan(); };
   record.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/function/angular_margin.hpp>
+#include <tessera/operation/layer/class_options.hpp>
 #include <tessera/operation/layer/contraction_values.hpp>
 #include <tessera/operation/layer/random_layers.hpp>
 #include <tessera/operation/rule/axes_by_name.hpp>

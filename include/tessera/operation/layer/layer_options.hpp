@@ -19,7 +19,9 @@ struct attention_form {
   bool slides = false;    ///< a query at i sees the keys of [i − before, i + after] alone
   index_t before = 0;
   index_t after = 0;
+  double dropped = 0;  ///< with which probability a weight is dropped in training
   static_vector<text, max_axes> over = no_items<text, max_axes>;  ///< axes whose cut of the sequence goes to the heads
+  bool chooses = false;  ///< that is so where it moves fewer bytes than to stream along them, too
 
   /// Whether queries and keys are compared by their places.
   constexpr bool by_place() const { return causal || slides; }
@@ -27,6 +29,7 @@ struct attention_form {
     if (rows < 0) return refusal{code::rows_not_positive, rows};
     if (slides && (before < 0 || after < 0 || (causal && after > 0)))
       return refusal{code::window_looks_away, before, after};
+    if (!(dropped >= 0 && dropped <= 1)) return refusal{code::no_probability};
     return {};
   }
 };

@@ -96,6 +96,13 @@ struct causal {};
 template <class... Axes>
 struct over_heads {};
 
+/// In attention `over_heads` of these axes, or keys and values stream along them: whichever moves fewer bytes both
+/// ways.
+///
+/// They stream where (features of queries and result) / (those of keys and values) > 3p/2 − 1.
+template <class... Axes>
+struct fewest_bytes {};
+
 /// In attention a query at place i sees the keys of [i − before, i + after] alone.
 template <index_t Before, index_t After = 0>
 struct sliding_window {};
@@ -105,19 +112,8 @@ struct sliding_window {};
 template <index_t Rows = 0>
 struct streamed {};
 
-/// The share of the classes that a loss looks at in a step of training, besides those of labels: `sample_rate<1, 10>`.
-template <index_t Numerator, index_t Denominator = 1>
-struct sample_rate {};
-/// Scores are `Scale` times cosines, the label's with a margin of its angle (Deng et al. 2019): `arcface<1, 2, 64>`.
-template <index_t Numerator = 1, index_t Denominator = 2, index_t Scale = 64, bool Easy = false>
-struct arcface {};
-
 template <index_t... Given>
 inline constexpr kind engine::kind_of<kernel<Given...>> = kind::option;
-template <index_t... Given>
-inline constexpr kind engine::kind_of<sample_rate<Given...>> = kind::option;
-template <index_t Numerator, index_t Denominator, index_t Scale, bool Easy>
-inline constexpr kind engine::kind_of<arcface<Numerator, Denominator, Scale, Easy>> = kind::option;
 template <index_t... Given>
 inline constexpr kind engine::kind_of<stride<Given...>> = kind::option;
 template <index_t... Given>
@@ -166,6 +162,8 @@ template <>
 inline constexpr kind engine::kind_of<causal> = kind::option;
 template <class... Axes>
 inline constexpr kind engine::kind_of<over_heads<Axes...>> = kind::option;
+template <class... Axes>
+inline constexpr kind engine::kind_of<fewest_bytes<Axes...>> = kind::option;
 template <index_t... Given>
 inline constexpr kind engine::kind_of<sliding_window<Given...>> = kind::option;
 template <index_t Given>

@@ -146,19 +146,6 @@ template <index_t Index>
 struct option<padding_idx<Index>> : option_of_kind<option_kind::padding_idx> {
   static constexpr void apply(layer_options& o) { o.look.padding = Index; }
 };
-template <index_t Numerator, index_t Denominator>
-struct option<sample_rate<Numerator, Denominator>> : option_of_kind<option_kind::sample_rate> {
-  static constexpr void apply(layer_options& o) {
-    o.scores.sample_rate = fraction(Numerator, Denominator, o.weights.why);
-  }
-};
-template <index_t Numerator, index_t Denominator, index_t Scale, bool Easy>
-struct option<arcface<Numerator, Denominator, Scale, Easy>> : option_of_kind<option_kind::arcface> {
-  static constexpr void apply(layer_options& o) {
-    const double margin = fraction(Numerator, Denominator, o.weights.why);
-    o.scores = {o.scores.sample_rate, true, margin, static_cast<double>(Scale), Easy};
-  }
-};
 
 template <>
 struct option<causal> : option_of_kind<option_kind::causal> {
@@ -192,6 +179,13 @@ constexpr void name_axes(layer_options& o, static_vector<text, max_axes>& names)
 template <class... Axes>
 struct option<over_heads<Axes...>> : option_of_kind<option_kind::over_heads> {
   static constexpr void apply(layer_options& o) { name_axes<Axes...>(o, o.attends.over); }
+};
+template <class... Axes>
+struct option<fewest_bytes<Axes...>> : option_of_kind<option_kind::over_heads> {
+  static constexpr void apply(layer_options& o) {
+    name_axes<Axes...>(o, o.attends.over);
+    o.attends.streamed = o.attends.chooses = true;
+  }
 };
 template <class... Axes>
 struct option<cut_out<Axes...>> : option_of_kind<option_kind::cut_out> {

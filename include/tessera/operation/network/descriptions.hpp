@@ -1,9 +1,9 @@
 #pragma once
 
+#include <tessera/operation/attention/attention.hpp>
 #include <tessera/operation/fourier/spectral_conv.hpp>
 #include <tessera/operation/function/linear_cross_entropy.hpp>
 #include <tessera/operation/layer/adaptive_pooling.hpp>
-#include <tessera/operation/layer/attention.hpp>
 #include <tessera/operation/layer/cast.hpp>
 #include <tessera/operation/layer/embedding.hpp>
 #include <tessera/operation/layer/layers.hpp>

@@ -25,10 +25,6 @@ struct layer_record {
 
 namespace detail {
 
-// Whether the serial network has no such layer.
-template <class L>
-inline constexpr bool is_only_here = requires { L::only_here; };
-
 template <class L>
 constexpr const void* kept_of() {
   if constexpr (Described<L>) return &description_of<L>;
@@ -36,7 +32,7 @@ constexpr const void* kept_of() {
 }
 
 template <class On>
-inline constexpr layer_record layer_record_of{On::layer::name, is_only_here<typename On::layer>, &On::plan,
+inline constexpr layer_record layer_record_of{On::layer::name, is_only_here(typename On::layer{}), &On::plan,
                                               On::elements, kept_of<typename On::layer>()};
 
 /// Notes what types know.

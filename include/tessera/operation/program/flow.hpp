@@ -166,11 +166,18 @@ constexpr auto in_scope(const Module& module, const First& first, const Rest&...
   }
 }
 
+// Whether the serial network has no such layer; some layers know it by their options.
+template <class L>
+constexpr bool is_only_here([[maybe_unused]] const L& layer) {
+  if constexpr (requires { layer.only_here(); }) return layer.only_here();
+  else return requires { L::only_here; };
+}
+
 // A part that is a value, in its place in a program that is put together while it runs.
 template <class Part, DynamicFlow First, DynamicFlow... Rest>
 auto added(const Part& part, const First& first, const Rest&... rest) {
   if constexpr (kind_of<Part> == kind::layer) {
-    return first.in->add(part, !requires { Part::only_here; }, first, rest...);
+    return first.in->add(part, !is_only_here(part), first, rest...);
   } else if constexpr (Wrapper<Part>) {
     const auto inside = [&](const auto&... x) { return added(part.inside(), x...); };
     return first.in->whole([&] { return part.around(inside, first, rest...); });
@@ -200,7 +207,7 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
   } else if constexpr (!known_by_type<Part>()) {
     return refused_flow<typename First::trace_mode, typename First::type, verdicts::part_holds_values<>>();
   } else if constexpr (kind_of<Part> == kind::layer) {
-    return flowed_through<Part>(!requires { Part::only_here; }, first, rest...);
+    return flowed_through<Part>(!is_only_here(Part{}), first, rest...);
   } else if constexpr (!is_callable<Part>()) {
     return refused_flow<typename First::trace_mode, typename First::type,
                         wrong_argument<kind::flow, 1, kind::layer, kind_of<Part>>>();

@@ -9,15 +9,21 @@ namespace tessera::detail {
 
 using global_index = static_vector<index_t, max_dimensions>;
 
+inline global_index all_extents(const layout& x) {
+  global_index all;
+  for (const dimension& d : x.dims) all.push(d.extent);
+  return all;
+}
+
 /// This worker's box of a tensor as runs of elements that are neighbours in the whole as well.
 class box_runs {
  public:
-  box_runs(const layout& x, int rank) : held_(held_by(x, rank)) {
+  box_runs(const layout& x, int rank) : box_runs(held_by(x, rank), all_extents(x)) {}
+  box_runs(const holding& held, const global_index& extents) : held_(held) {
     behind_.resize(held_.count);
-    for (int d = held_.count - 1; d >= 0; --d)
-      behind_[d] = d + 1 < held_.count ? behind_[d + 1] * x.dims[d + 1].extent : 1;
+    for (int d = held_.count - 1; d >= 0; --d) behind_[d] = d + 1 < held_.count ? behind_[d + 1] * extents[d + 1] : 1;
     row_ = held_.count - 1;
-    while (row_ > 0 && held_[row_].count == 1 && held_[row_][0] == interval{0, x.dims[row_].extent}) --row_;
+    while (row_ > 0 && held_[row_].count == 1 && held_[row_][0] == interval{0, extents[row_]}) --row_;
     if (row_ < 0) return;
     if (held_[row_].count == 0) length_ = 0;
     else length_ = size_of(held_[row_]) * behind_[row_];

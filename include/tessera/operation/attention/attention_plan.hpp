@@ -1,22 +1,10 @@
 #pragma once
 
 #include <tessera/operation/layer/layers.hpp>
-#include <tessera/operation/layer/value_options.hpp>
+#include <tessera/operation/layer/random_layers.hpp>
 #include <tessera/operation/rule/axes_by_name.hpp>
 
-namespace tessera {
-
-namespace engine {
-
-/// Scaled dot product attention: softmax(q kᵀ / √d) v for each head.
-struct attention_description {
-  attention_form form;
-  refusal why = {};  ///< what does not fit in the options themselves
-};
-
-}  // namespace engine
-
-namespace detail {
+namespace tessera::detail {
 
 // What comes behind the values. A mask [n…, t, s] is of booleans, or of numbers that are added to scores; lengths of
 // packed sequences are cumulative.
@@ -115,62 +103,49 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   p.saves.returning = 2;
 }
 
-}  // namespace detail
-
-namespace engine {
-
-/// Plans attention of queries [n…, t, g, r, d] on keys [n…, s, g, d] and values [n…, s, g, e], with result [n…, t, g ·
-/// r · e]. A cut of the heads g becomes one in grains. Samples and heads may be cut, alike. Features that are still to
-/// be split are g · d of queries, too.
-///
-/// The sequence is whole unless keys and values are streamed: then t and s may be cut. A mask [n…, t, s] of booleans is
-/// true of what a query does not see; one of numbers is added to the scores. Cumulative lengths [m + 1] say where each
-/// of m sequences begins, and where the last one ends: a query sees keys of its own alone.
-constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
-                             const tensor_value& v, const tensor_value* more) {
-  if (!layer.why.ok()) return refused_layer(layer.why);
+// The sequence is met as the form says.
+constexpr layer_plan attention_as(const attention_form& form, const tensor_value& q, const tensor_value& k,
+                                  const tensor_value& v, const tensor_value* more) {
   static_vector<operand, 4> operands = no_items<operand, 4>;
   for (const tensor_value* x : {&q, &k, &v}) operands.push({x->layout, false});
   refusal unknown;
   unsigned seen = 0;
-  const static_vector<int, max_axes> over = detail::found(q.layout.mesh, layer.form.over, seen, unknown);
+  const static_vector<int, max_axes> over = found(q.layout.mesh, form.over, seen, unknown);
   if (!unknown.ok()) return refused_layer(unknown);
-  const int sequence = q.layout.dims.count - (layer.form.heads > 0 ? 2 : 4);
+  const int sequence = q.layout.dims.count - (form.heads > 0 ? 2 : 4);
   if (sequence < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
   for (int o = 0; o < 3 && over.count > 0; ++o) {
     layout& x = operands[o].layout;
     if (x.dims.count < sequence + 2) return refused_layer(refusal{code::layer_takes_other_dimensions, 3, x.dims.count});
-    const index_t grain = layer.form.heads > 0 ? detail::larger(1, x.dims[sequence + 1].extent / layer.form.heads) : 1;
-    if (const refusal r = detail::move_to_heads(x, sequence, sequence + 1, grain, over, o); !r.ok())
-      return refused_layer(r);
+    const index_t grain = form.heads > 0 ? larger(1, x.dims[sequence + 1].extent / form.heads) : 1;
+    if (const refusal r = move_to_heads(x, sequence, sequence + 1, grain, over, o); !r.ok()) return refused_layer(r);
   }
   layer_plan p;
   const tensor_value* const given[]{&q, &k, &v};
   for (int o = 0; o < 3; ++o) p.add_input(given[o]->layout, operands[o].layout);
-  for (int o = 0; o < 3 && layer.form.heads > 0; ++o)
-    if (const refusal r = detail::split_heads(operands[o].layout, o, layer.form.heads); !r.ok())
-      return refused_layer(r);
+  for (int o = 0; o < 3 && form.heads > 0; ++o)
+    if (const refusal r = split_heads(operands[o].layout, o, form.heads); !r.ok()) return refused_layer(r);
   const int batch = operands[0].layout.dims.count - 4;
   if (batch < 0) return refused_layer(refusal{code::layer_takes_other_dimensions, 4, q.layout.dims.count});
   if (is_complex(q.element) || !has_cotangent(q.element))
     return refused_layer(refusal{code::no_function_of_element, static_cast<int>(q.element)});
   for (element e : {k.element, v.element})
     if (e != q.element) return refused_layer(refusal{code::wrong_element, q.element, e});
-  const detail::behind_values behind = detail::behind_of(more);
-  const bool is_added = behind == detail::behind_values::mask && more->element != element::boolean;
+  const behind_values behind = behind_of(more);
+  const bool is_added = behind == behind_values::mask && more->element != element::boolean;
   if (is_added && more->element != q.element)
     return refused_layer(refusal{code::wrong_element, element::boolean, more->element});
-  const signature s = detail::attention_signature(batch, layer.form, behind);
+  const signature s = attention_signature(batch, form, behind);
   if (more != nullptr) {
     operands.push({more->layout, !is_added});
-    if (behind == detail::behind_values::mask && more->layout.dims.count > sequence)
-      if (const refusal r = detail::move_to_heads(operands[3].layout, sequence, -1, 1, over, 3); !r.ok())
+    if (behind == behind_values::mask && more->layout.dims.count > sequence)
+      if (const refusal r = move_to_heads(operands[3].layout, sequence, -1, 1, over, 3); !r.ok())
         return refused_layer(r);
     p.add_input(more->layout, operands[3].layout);
   }
   const inferred y = infer(s, operands);
   if (!y.why.ok()) return refused_layer(y.why);
-  if ((layer.form.by_place() || behind == detail::behind_values::lengths) &&
+  if ((form.by_place() || behind == behind_values::lengths) &&
       operands[0].layout.dims[batch].extent != operands[1].layout.dims[batch].extent)
     return refused_layer(refusal{code::extents_differ, batch, operands[0].layout.dims[batch].extent,
                                  operands[1].layout.dims[batch].extent});
@@ -180,89 +155,27 @@ constexpr layer_plan plan_of(const attention_description& layer, const tensor_va
   join.operands.push(s.result);
   join.result = letters_of(batch);
   for (char letter : named("TH")) join.result.push(letter);
-  const layer_plan joined = detail::local(y.layout, join.merged("GRE", 'H'));
+  const layer_plan joined = local(y.layout, join.merged("GRE", 'H'));
   if (over.count == 0) p.add_output(joined.output());
-  else p.add_output(joined.output(), detail::moved_from_heads(joined.output(), batch, q.layout, over));
+  else p.add_output(joined.output(), moved_from_heads(joined.output(), batch, q.layout, over));
   p.why = joined.why;
   for (int o = 0; o < operands.count; ++o)
     if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
       p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
-                     {d, layer.form.rows, false});
-  detail::hold_attention(p, y.layout, q.element);
+                     {d, form.rows, false});
+  hold_attention(p, y.layout, q.element);
+  if (form.dropped > 0) keep_draws(p);
   return p;
 }
-constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
-                             const tensor_value& v) {
-  return plan_of(layer, q, k, v, nullptr);
+
+// What a layer moves both ways. A dynamic extent counts as one element a worker.
+constexpr index_t moved(layer_plan p, const operand_elements& e) {
+  p.each_layout([](layout& x) {
+    for (int d = 0; d < x.dims.count; ++d)
+      if (x.dims[d].extent == dynamic) x.dims[d].extent = x.mesh.size();
+  });
+  const traffic_value t = traffic_of(p, e);
+  return capped_sum(t.forward.bytes, t.backward.bytes);
 }
-constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
-                             const tensor_value& v, const tensor_value& more) {
-  return plan_of(layer, q, k, v, &more);
-}
 
-}  // namespace engine
-
-namespace nn {
-
-/// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives; the heads are one dimension of the result.
-///
-/// A fourth operand of booleans of queries and keys is true of what a query does not see; numbers are added to scores.
-/// One of int64 is the cumulative lengths of packed sequences. A query that sees nothing gives 0. Options: `causal`,
-/// `sliding_window`, `streamed`, `over_heads`.
-template <class... Options>
-struct attention : engine::described_layer<attention<Options...>> {
-  static constexpr const char* name = "attention";
-  static constexpr engine::option_kinds takes{engine::option_kind::causal, engine::option_kind::sliding_window,
-                                              engine::option_kind::streamed, engine::option_kind::over_heads};
-  static constexpr engine::attention_description description() {
-    const tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
-    return {o.attends, tessera::detail::first_of(o.weights.why, o.attends.check())};
-  }
-  static constexpr bool only_here = true;  ///< a function of the serial model: it takes no number in its keys
-  static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) {
-    return plan_of(description(), q, k, v);
-  }
-  static constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v,
-                                   const tensor_value& more) {
-    return plan_of(description(), q, k, v, more);
-  }
-};
-
-/// `attention` as a value, of which a flow of a program takes flows: `attention_layer{.causal = true}(q, k, v)`.
-struct attention_layer {
-  static constexpr const char* name = "attention";
-  static constexpr bool only_here = true;
-  bool causal = false;
-  bool streamed = false;
-  index_t rows = 0;
-  index_t heads = 0;  ///< into which features are split; 0: they are heads already
-  bool slides = false;
-  index_t before = 0;  ///< where it slides, so many keys before a query are seen
-  index_t after = 0;
-  engine::axis_names over = {};  ///< those that cut the sequence before and behind it, and the heads in it
-
-  constexpr engine::attention_description description() const {
-    const engine::attention_form form{causal, streamed, rows, heads, slides, before, after, over.list()};
-    return {form, form.check()};
-  }
-  constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v) const {
-    return plan_of(description(), q, k, v);
-  }
-  constexpr layer_plan plan(const tensor_value& q, const tensor_value& k, const tensor_value& v,
-                            const tensor_value& more) const {
-    return plan_of(description(), q, k, v, more);
-  }
-  template <engine::DynamicFlow First, engine::DynamicFlow... Rest>
-  auto operator()(const First& first, const Rest&... rest) const {
-    return tessera::detail::added(*this, first, rest...);
-  }
-};
-
-}  // namespace nn
-
-template <class... Options>
-inline constexpr kind engine::kind_of<nn::attention<Options...>> = kind::layer;
-template <>
-inline constexpr kind engine::kind_of<nn::attention_layer> = kind::layer;
-
-}  // namespace tessera
+}  // namespace tessera::detail
