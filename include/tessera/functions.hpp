@@ -8,8 +8,10 @@
 #include <tessera/operation/function/concat.hpp>
 #include <tessera/operation/function/contractions.hpp>
 #include <tessera/operation/function/cosine_linear.hpp>
+#include <tessera/operation/function/cumsum.hpp>
 #include <tessera/operation/function/elementwise.hpp>
 #include <tessera/operation/function/function_layer.hpp>
+#include <tessera/operation/function/indexing.hpp>
 #include <tessera/operation/function/linear_cross_entropy.hpp>
 #include <tessera/operation/function/losses.hpp>
 #include <tessera/operation/function/normalize.hpp>
@@ -19,5 +21,6 @@
 #include <tessera/operation/function/rotary.hpp>
 #include <tessera/operation/function/scale_gradient.hpp>
 #include <tessera/operation/function/shaping.hpp>
+#include <tessera/operation/function/sorting.hpp>
 #include <tessera/operation/function/typed.hpp>
 #include <tessera/operation/function/verbs.hpp>

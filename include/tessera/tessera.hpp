@@ -13,8 +13,9 @@
 //   printing                                inspect/
 #include <tessera/network.hpp>
 #include <tessera/nn/gradient/accumulation.hpp>
-#include <tessera/nn/layer/angular_margin.hpp>
+#include <tessera/nn/layer/class_losses.hpp>
 #include <tessera/nn/layer/cross_entropy.hpp>
+#include <tessera/nn/layer/indexing.hpp>
 #include <tessera/nn/layer/with_indices.hpp>
 #include <tessera/nn/network/check_replicas.hpp>
 #include <tessera/nn/network/network.hpp>
@@ -28,3 +29,4 @@
 #include <tessera/tensor/overlap.hpp>
 #include <tessera/tensor/random.hpp>
 #include <tessera/tensor/ring_shift.hpp>
+#include <tessera/tensor/sorting.hpp>

@@ -186,7 +186,7 @@ template <class... Told> struct dimension_needed_whole {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.rule.whole] the operation needs this dimension whole, but it is cut; repartition it "
-                  "first");
+                  "first, by to<...>");
   }
 };
 template <class... Told> struct window_without_halo {
@@ -351,6 +351,14 @@ template <class... Told> struct no_function_of_element {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.function.element] the function takes no tensor of this element; convert the tensor first");
+  }
+};
+template <class... Told> struct index_out_of_extent {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.function.index] an index is below 0, or not below the extent of the dimension that it "
+                  "looks into; correct the indices");
   }
 };
 template <class... Told> struct label_out_of_range {
@@ -843,6 +851,11 @@ template <> struct verdict_for<&code::max_norm_below_zero> {
 template <> struct verdict_for<&code::no_function_of_element> {
   template <class Why> using type = verdicts::no_function_of_element<
       with::given_element<static_cast<element>(Why::number(0))>>;
+};
+template <> struct verdict_for<&code::index_out_of_extent> {
+  template <class Why> using type = verdicts::index_out_of_extent<
+      with::index<Why::number(0)>,
+      with::extent<Why::number(1)>>;
 };
 template <> struct verdict_for<&code::label_out_of_range> {
   template <class Why> using type = verdicts::label_out_of_range<

@@ -49,7 +49,7 @@ inline constexpr reason haloed_summed{
     "a haloed dimension does not hold each element once, so it must not be summed over; accumulate it to blocks first"};
 inline constexpr reason dimension_needed_whole{
     "tessera.rule.whole", "operand, dimension",
-    "the operation needs this dimension whole, but it is cut; repartition it first"};
+    "the operation needs this dimension whole, but it is cut; repartition it first, by to<...>"};
 inline constexpr reason window_without_halo{
     "tessera.rule.window", "operand, dimension",
     "a windowed operation on a cut dimension needs the halo of its own window; halo_exchange it first"};
@@ -109,6 +109,9 @@ inline constexpr reason max_norm_below_zero{"tessera.embedding.max_norm", "",
 inline constexpr reason no_function_of_element{
     "tessera.function.element", "given element",
     "the function takes no tensor of this element; convert the tensor first"};
+inline constexpr reason index_out_of_extent{
+    "tessera.function.index", "index, extent",
+    "an index is below 0, or not below the extent of the dimension that it looks into; correct the indices"};
 inline constexpr reason label_out_of_range{"tessera.loss.label", "label, classes",
                                            "a label names a class that does not exist; correct the labels"};
 inline constexpr reason class_weights_differ{"tessera.loss.weight", "has, classes",

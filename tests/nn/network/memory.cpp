@@ -109,6 +109,18 @@ struct shared_out {
   }
 };
 
+// Orders along a whole dimension, what they name, and sums of it.
+struct by_order {
+  constexpr auto operator()(auto given) const {
+    const auto x = given | nn::conv<4, kernel<1, 1>>{};
+    const auto order = sort<1>(x);
+    const auto most = topk<1, 3>(order.values);
+    const auto again = take_along<1>(x, most.indices);
+    const auto all = scatter_add<1, 4>(most.values * again, most.indices);
+    return cumsum<1>(all * x);
+  }
+};
+
 template <class Stream, index_t Width, index_t Heads, index_t Keys, class Axis>
 struct transforming {
   constexpr auto operator()(auto given) const {
@@ -376,6 +388,12 @@ TEST_CASE("networks with norms, upsampling and dropout take the memory that is c
   CHECK(differs_in_memory<pooled_over, uneven::image>({6, 4, 25, 23}) == "");
   CHECK(differs_in_memory<shared_out<1>, four::image>({6, 4, 24, 24}, 0.9) == "");
   CHECK(differs_in_memory<shared_out<2>, four::image>({6, 4, 24, 24}, 0.9) == "");
+}
+
+TEST_CASE("networks with functions of indices take the memory that is counted", "[plan][runtime]") {
+  CHECK(differs_in_memory<by_order, alone::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<by_order, four::image>({6, 4, 24, 24}) == "");
+  CHECK(differs_in_memory<by_order, uneven::image>({6, 4, 25, 23}) == "");
 }
 
 TEST_CASE("Fourier transforms take no more memory than is counted", "[plan][runtime]") {

@@ -252,3 +252,30 @@ static_assert(exist<ts::result_type<f::permute<0>, copies>>);
 // tessera::with::given_element<tessera::element::float32>>
 static_assert(exist<ts::result_type<f::where, copies, copies, copies>>);
 #endif
+
+// What indices look into, and what is sorted or summed along, is whole; indices are no terms.
+template <class... Entries>
+using places = ts::tensor<ts::partition<grid, Entries...>, ts::shape_of<9>, std::int64_t>;
+using ts::functions::index_select;
+static_assert(
+    exist<ts::result_type<index_select<0>, by_col, places<ts::blocks<col>>>,
+          ts::result_type<index_select<1>, by_row, places<ts::whole>>,
+          ts::result_type<index_select<0>, terms, places<ts::whole>>, ts::result_type<ts::functions::cumsum<0>, by_col>,
+          ts::result_type<ts::functions::topk<1, 6, true>, by_row>>);
+#if defined(INDICES_INTO_CUT)
+// expect: [tessera.rule.whole] && by to<...> && dimension_needed_whole<tessera::with::operand<0>,
+// tessera::with::dimension<0>>
+static_assert(exist<ts::result_type<index_select<0>, by_row, places<ts::whole>>>);
+#elif defined(INDICES_OF_TERMS)
+// expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::with::operand<1>>
+static_assert(exist<ts::result_type<index_select<0>, copies, places<ts::whole, ts::partial<row>>>>);
+#elif defined(INDICES_CUT_BESIDE)
+// expect: [tessera.rule.cut] && cut_unalike<row, tessera::with::operand<1>, tessera::with::dimension<0>>
+static_assert(exist<ts::result_type<index_select<0>, by_col, places<ts::blocks<row>>>>);
+#elif defined(SORTED_TERMS)
+// expect: [tessera.rule.nonlinear] && nonlinear_on_partial<row, tessera::with::operand<0>>
+static_assert(exist<ts::result_type<ts::functions::argsort<1, false>, terms>>);
+#elif defined(MORE_THAN_ALL)
+// expect: [tessera.signature.range] && range_outside<tessera::with::dimension<1>
+static_assert(exist<ts::result_type<ts::functions::topk<1, 7, true>, by_row>>);
+#endif

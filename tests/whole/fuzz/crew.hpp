@@ -1,6 +1,8 @@
 #pragma once
 // Threads for thousands of small worlds.
 
+#include <tessera/meta/namespaces.hpp>
+
 #include <condition_variable>
 #include <deque>
 #include <functional>

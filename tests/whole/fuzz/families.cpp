@@ -325,6 +325,8 @@ const std::vector<family>& families() {
     for (family& f : layer_families()) both.push_back(std::move(f));
     for (const activation& f : activations) both.push_back(family_of(f));
     for (family& f : loss_families()) both.push_back(std::move(f));
+    for (family& f : function_families()) both.push_back(std::move(f));
+    for (family& f : fourier_families()) both.push_back(std::move(f));
     return both;
   }();
   return all;

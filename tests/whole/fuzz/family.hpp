@@ -115,6 +115,8 @@ tensors on_one_worker(const layer_case& c, const tensors& x);
 std::vector<family> window_families();  ///< contractions, and what slides, pads or resamples
 std::vector<family> layer_families();   ///< normalisations, and what looks up, attends, drops, shapes
 std::vector<family> loss_families();
+std::vector<family> fourier_families();
+std::vector<family> function_families();  ///< indices, orders, sums along a dimension, rotations
 
 /// LibTorch's product of each expert, one serial layer.
 at::Tensor by_expert(const serial_call& s);

@@ -25,6 +25,7 @@ struct came_to {
   /// outputs, gradients, parameters after a step, buffers, by what messages call them
   std::map<std::string, part> parts;
   std::map<std::string, std::vector<index_t>> state;  ///< the extents of the serial tensors, by key
+  std::map<std::string, at::ScalarType> elements;     ///< of these
 };
 
 /// What one process comes to.
@@ -62,7 +63,7 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   std::vector<tensor<dyn>> x;
   tensors given;
   for (std::size_t i = 0; i < boxes.size(); ++i) {
-    given.push_back(there(boxes[i][r].detach(), device).set_requires_grad(is_real(boxes[i][r].scalar_type())));
+    given.push_back(there(boxes[i][r].detach(), device).set_requires_grad(has_gradient(boxes[i][r])));
     x.emplace_back(team, c.operands[i].layout, given[i]);
   }
   std::unique_ptr<nn::dynamic_network> net;
@@ -77,9 +78,10 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   for (const auto* all : {&parameters, &buffers})
     for (const nn::engine::state_tensor& one : *all) {
       const std::string key = behind_the_number(one.key());
+      const at::ScalarType own = one.stored().local().scalar_type();
       s.state[key] = one.serial_sizes();
-      if (is_real(one.stored().local().scalar_type()))
-        one.assign(one.part_of(value_of_state(c, key, one.serial_sizes())).to(one.stored().local().scalar_type()));
+      s.elements[key] = own;
+      if (has_gradient(one.stored().local())) one.assign(one.part_of(state_of(c, key, one.serial_sizes(), own)));
       before.push_back(one.stored().local().detach().clone());
     }
   std::vector<tensor<dyn>> y;
@@ -102,8 +104,12 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
     if (!y[k].local().requires_grad()) continue;
     const layout seeded = cotangent(y[k].layout());
     ends.push_back(y[k].local());
-    seeds.push_back(
-        boxes_of(seeded, y[k].type(), value_of_seed(c, k, seeded), carrier->size(), 0, c.salt + 3)[r].to(device));
+    const at::ScalarType own = y[k].local().scalar_type();
+    const tensors all =
+        at::isComplexType(own)
+            ? boxes_of_any(seeded, seed_of_result(c, k, seeded, own), carrier->size(), 0, c.salt + 3)
+            : boxes_of(seeded, y[k].type(), value_of_seed(c, k, seeded), carrier->size(), 0, c.salt + 3);
+    seeds.push_back(all[r].to(device));
     if (y[k].local().device() != device) throw error(refusal{code::wrong_device}, "a result");
   }
   if (!ends.empty()) torch::autograd::backward(ends, seeds);
@@ -124,6 +130,11 @@ came_to worker(const layer_case& c, const nn::program& p, const std::vector<tens
   return s;
 }
 
+/// The element of so precise numbers that are complex where these are.
+at::ScalarType as_precise(at::ScalarType precision, at::ScalarType of) {
+  return at::isComplexType(of) ? at::toComplexType(precision) : precision;
+}
+
 /// A case in one process, its numbers as `precision`; gradients of what a split run gives.
 struct serial_result {
   std::string refused;
@@ -134,7 +145,9 @@ serial_result serial(const layer_case& c, at::ScalarType precision, const came_t
   serial_call call{c, {}, {}};
   for (std::size_t i = 0; i < c.operands.size(); ++i) {
     const at::ScalarType own = tessera::detail::scalar_type_of(c.operands[i].element);
-    call.x.push_back(value_of_operand(c, i).to(is_real(own) ? precision : own).set_requires_grad(is_real(own)));
+    const bool differs = is_real(own) || at::isComplexType(own);
+    const at::Tensor all = at::isComplexType(own) ? operand_of(c, i) : value_of_operand(c, i);
+    call.x.push_back(all.to(differs ? as_precise(precision, own) : own).set_requires_grad(differs));
   }
   serial_result result;
   tensors parameters;
@@ -143,7 +156,8 @@ serial_result serial(const layer_case& c, at::ScalarType precision, const came_t
     const bool is_buffer =
         key.rfind("running_", 0) == 0 || key == "num_batches_tracked" || key == "draws" || key == "key";
     const bool counts = is_buffer && key.rfind("running_", 0) != 0;
-    at::Tensor one = counts ? at::zeros(sizes, at::kLong) : value_of_state(c, key, sizes).to(precision);
+    at::Tensor one =
+        counts ? at::zeros(sizes, at::kLong) : state_of(c, key, sizes, as_precise(precision, split.elements.at(key)));
     for (const auto& [path, drawn] : split.parts)
       if (key == "key" && drawn.serial == key) one = drawn.box;
     if (!is_buffer) {
@@ -159,7 +173,8 @@ serial_result serial(const layer_case& c, at::ScalarType precision, const came_t
     for (std::size_t k = 0; k < y.size(); ++k)
       if (y[k].requires_grad()) {
         ends.push_back(y[k]);
-        seeds.push_back(value_of_seed(c, k, split.parts.at(fmt::format("output {}", k)).where->layout()).to(precision));
+        const layout& lies = split.parts.at(fmt::format("output {}", k)).where->layout();
+        seeds.push_back(seed_of_result(c, k, lies, y[k].scalar_type()));
       }
     if (!ends.empty()) torch::autograd::backward(ends, seeds);
   } catch (const c10::Error& e) {
@@ -374,8 +389,10 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
     for (int i = 0; i < x.layout.mesh.size(); ++i) world = std::max(world, x.layout.mesh.rank(x.layout.mesh.at(i)) + 1);
   std::vector<tensors> boxes;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
-    boxes.push_back(
-        boxes_of(c.operands[i].layout, c.operands[i].element, value_of_operand(c, i), world, c.memory, c.salt + 7));
+    boxes.push_back(is_complex(c.operands[i].element)
+                        ? boxes_of_any(c.operands[i].layout, operand_of(c, i), world, c.memory, c.salt + 7)
+                        : boxes_of(c.operands[i].layout, c.operands[i].element, value_of_operand(c, i), world, c.memory,
+                                   c.salt + 7));
   const auto run = in_world(
       world,
       [&](const std::shared_ptr<transport>& host) {
@@ -422,8 +439,15 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
     if (exact.all.count(mine.serial) == 0) return name + ": the serial layer has none";
     tensors rough;
     for (const serial_result& one : in_float) rough.push_back(wanted(one));
-    if (std::string why = apart(mine.where->layout(), all, wanted(exact), rough, epsilon); !why.empty())
-      return name + ": " + why;
+    const at::Tensor whole = wanted(exact);
+    for (int i = 0; i < (whole.is_complex() ? 2 : 1); ++i) {
+      const auto seen = [&](const at::Tensor& x) { return x.is_complex() ? part_of_complex(x, i == 1) : x; };
+      tensors mine_of, rough_of;
+      for (const at::Tensor& one : all) mine_of.push_back(one.defined() ? seen(one) : one);
+      for (const at::Tensor& one : rough) rough_of.push_back(seen(one));
+      if (std::string why = apart(mine.where->layout(), mine_of, seen(whole), rough_of, epsilon); !why.empty())
+        return name + ": " + why;
+    }
   }
   return {};
 }

@@ -35,6 +35,7 @@ inline std::vector<index_t> extents_of(const layout& x) {
 }
 
 inline bool is_real(at::ScalarType t) { return at::isFloatingType(t); }
+inline bool has_gradient(const at::Tensor& t) { return is_real(t.scalar_type()) || t.is_complex(); }
 
 /// Numbers of a grid of sixteenths between -1 and 1: all elements hold them and few sums of their products exactly.
 inline at::Tensor numbers_of(const std::vector<index_t>& sizes, std::uint64_t salt) {
@@ -97,6 +98,48 @@ inline at::Tensor value_of_seed(const layer_case& c, std::size_t result, const l
   return all;
 }
 
+/// Numbers of a grid as those of an element: whole ones of integers, complex ones with other numbers beside them.
+inline at::Tensor as_numbers_of(at::ScalarType e, const at::Tensor& all, std::uint64_t salt) {
+  if (at::isComplexType(e)) return at::complex(all, numbers_of(all.sizes().vec(), salt + 7000)).to(e);
+  if (e == at::kBool) return all > 0;
+  if (!at::isIntegralType(e, false)) return all.to(e);
+  const at::Tensor whole = (all * 16).round();
+  return (nature{e}.negative ? whole : whole.abs()).to(at::kLong).to(e);
+}
+
+/// The boxes of all workers that mean a tensor, of any element.
+inline tensors boxes_of_any(const layout& x, const at::Tensor& global, int world, int memory, std::uint64_t salt) {
+  const at::ScalarType e = global.scalar_type();
+  if (!global.is_complex()) {
+    tensors all = boxes_of(x, element::float64, global.to(at::kDouble), world, memory, salt);
+    for (at::Tensor& one : all) one = one.to(e);
+    return all;
+  }
+  const at::Tensor parts = at::view_as_real(global).to(at::kDouble);
+  const tensors re = boxes_of(x, element::float64, parts.select(-1, 0), world, memory, salt),
+                im = boxes_of(x, element::float64, parts.select(-1, 1), world, memory, salt + 1);
+  tensors all;
+  for (std::size_t r = 0; r < re.size(); ++r) all.push_back(at::complex(re[r], im[r]).to(e));
+  return all;
+}
+
+/// Operands, parameters and buffers, and gradients of results, of any element.
+inline at::Tensor operand_of(const layer_case& c, std::size_t i) {
+  return as_numbers_of(tessera::detail::scalar_type_of(c.operands[i].element), value_of_operand(c, i), c.salt + i);
+}
+inline at::Tensor state_of(const layer_case& c, const std::string& key, const std::vector<index_t>& sizes,
+                           at::ScalarType e) {
+  return as_numbers_of(e, value_of_state(c, key, sizes), c.salt + 31);
+}
+inline at::Tensor seed_of_result(const layer_case& c, std::size_t result, const layout& y, at::ScalarType e) {
+  const at::Tensor all = value_of_seed(c, result, y);
+  return at::isComplexType(e) ? at::complex(all, value_of_seed(c, result + 50, y)).to(e) : all.to(e);
+}
+/// Complex numbers as the two real tensors that they are.
+inline at::Tensor part_of_complex(const at::Tensor& x, bool imaginary) {
+  return at::view_as_real(x.resolve_conj()).select(-1, imaginary).contiguous();
+}
+
 inline std::string behind_the_number(const std::string& key) { return key.substr(key.find('.') + 1); }
 
 /// The program of a case, without what it gives.
@@ -126,7 +169,10 @@ inline double largest(const at::Tensor& t) {
 }
 
 inline double epsilon_of(at::ScalarType t) {
-  return t == at::kFloat ? 0x1p-23 : t == at::kHalf ? 0x1p-10 : t == at::kBFloat16 ? 0x1p-7 : 0x1p-52;
+  return t == at::kFloat || t == at::kComplexFloat ? 0x1p-23
+         : t == at::kHalf                          ? 0x1p-10
+         : t == at::kBFloat16                      ? 0x1p-7
+                                                   : 0x1p-52;
 }
 
 /// Where boxes do not mean a tensor, as near as their element is: a double run is `exact`; what runs in float make of

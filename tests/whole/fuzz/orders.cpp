@@ -11,43 +11,6 @@ namespace {
 constexpr int orders = 3;
 constexpr int compared_orders = 2;  // the third of LibTorch's batch norm takes statistics for constants
 
-bool has_gradient(const at::Tensor& t) { return at::isFloatingType(t.scalar_type()) || t.is_complex(); }
-
-/// Numbers of a grid as those of an element: whole ones of integers, complex ones with other numbers beside them.
-at::Tensor as_numbers_of(at::ScalarType e, const at::Tensor& all, std::uint64_t salt) {
-  if (at::isComplexType(e)) return at::complex(all, numbers_of(all.sizes().vec(), salt + 7000)).to(e);
-  if (e == at::kBool) return all > 0;
-  if (!at::isIntegralType(e, false)) return all.to(e);
-  const at::Tensor whole = (all * 16).round();
-  return (nature{e}.negative ? whole : whole.abs()).to(at::kLong).to(e);
-}
-
-/// The boxes of all workers that mean a tensor, of any element.
-tensors boxes_of_any(const layout& x, const at::Tensor& global, int world, int memory, std::uint64_t salt) {
-  const at::ScalarType e = global.scalar_type();
-  if (!global.is_complex()) {
-    tensors all = boxes_of(x, element::float64, global.to(at::kDouble), world, memory, salt);
-    for (at::Tensor& one : all) one = one.to(e);
-    return all;
-  }
-  const at::Tensor parts = at::view_as_real(global).to(at::kDouble);
-  const tensors re = boxes_of(x, element::float64, parts.select(-1, 0), world, memory, salt),
-                im = boxes_of(x, element::float64, parts.select(-1, 1), world, memory, salt + 1);
-  tensors all;
-  for (std::size_t r = 0; r < re.size(); ++r) all.push_back(at::complex(re[r], im[r]).to(e));
-  return all;
-}
-
-at::Tensor operand_of(const layer_case& c, std::size_t i) {
-  return as_numbers_of(tessera::detail::scalar_type_of(c.operands[i].element), value_of_operand(c, i), c.salt + i);
-}
-at::Tensor state_of(const layer_case& c, const std::string& key, const std::vector<index_t>& sizes, at::ScalarType e) {
-  return as_numbers_of(e, value_of_state(c, key, sizes), c.salt + 31);
-}
-at::Tensor seed_of_result(const layer_case& c, std::size_t result, const layout& y, at::ScalarType e) {
-  const at::Tensor all = value_of_seed(c, result, y);
-  return at::isComplexType(e) ? at::complex(all, value_of_seed(c, result + 50, y)).to(e) : all.to(e);
-}
 /// What gradients are multiplied by before they are differentiated again.
 at::Tensor seed_of_gradient(const layer_case& c, const std::string& of, int order, const std::vector<index_t>& sizes,
                             at::ScalarType e) {
@@ -202,8 +165,9 @@ std::map<std::string, at::Tensor> of_libtorch(const layer_case& c, const ran& sp
       ends.clear();
       seeds.clear();
       for (std::size_t i = 0; i < leaves.size(); ++i) {
+        // LibTorch's zeros of some derivatives have no memory
         all[fmt::format("derivative {} of {}", order, names[i])] =
-            found[i].defined() ? found[i].detach() : at::zeros_like(leaves[i]);
+            found[i].defined() ? found[i].detach() + at::zeros_like(leaves[i]) : at::zeros_like(leaves[i]);
         if (!found[i].defined() || !found[i].requires_grad()) continue;
         ends.push_back(found[i]);
         seeds.push_back(seed_of_gradient(c, names[i], order, leaves[i].sizes().vec(), leaves[i].scalar_type()));
@@ -219,12 +183,8 @@ std::string apart_of_any(const layout& x, const tensors& boxes, const at::Tensor
   if (!wanted.is_complex()) return apart(x, boxes, wanted, {}, near);
   for (const bool imaginary : {false, true}) {
     tensors parts;
-    for (const at::Tensor& one : boxes)
-      parts.push_back(one.defined() ? at::view_as_real(one.resolve_conj()).select(-1, imaginary).contiguous() : one);
-    if (std::string why =
-            apart(x, parts, at::view_as_real(wanted.resolve_conj()).select(-1, imaginary).contiguous(), {}, near);
-        !why.empty())
-      return why;
+    for (const at::Tensor& one : boxes) parts.push_back(one.defined() ? part_of_complex(one, imaginary) : one);
+    if (std::string why = apart(x, parts, part_of_complex(wanted, imaginary), {}, near); !why.empty()) return why;
   }
   return {};
 }

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <tessera/nn/layer/attention.hpp>
+#include <tessera/nn/layer/class_losses.hpp>
 #include <tessera/nn/layer/embedding.hpp>
 #include <tessera/nn/layer/interpolate.hpp>
-#include <tessera/nn/layer/linear_cross_entropy.hpp>
 #include <tessera/nn/layer/normalisation.hpp>
 #include <tessera/nn/layer/pooling.hpp>
 #include <tessera/nn/layer/projection.hpp>

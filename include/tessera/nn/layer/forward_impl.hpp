@@ -148,7 +148,7 @@ TESSERA_INLINE at::Tensor forward_fold(const bound_layer& b, const fold_descript
   auto added = b.by_edges<detail::given_edges>(input, 2, layer.gives.kernels);
   const at::Tensor x = added ? input : b.ready(input);
   const at::ScalarType sums = detail::added_in(x.scalar_type());
-  if (b.is_empty) return b.leaving(detail::empty_result(b.outputs, {x}, sums));
+  if (b.is_empty) return b.leaving(b.depends_on_all(detail::empty_result(b.outputs, {x}, sums), {x}));
   const detail::picture_lists k(layer.windows.kernels);
   const auto folded = [&](const at::Tensor& read, const detail::window_giving& gives) {
     const detail::kernel_lists& reach = gives.lists();
