@@ -1,6 +1,6 @@
 #include "subjects.hpp"
 
-#include <tessera/nn/layer/angular_margin.hpp>
+#include <tessera/nn/layer/class_losses.hpp>
 #include <tessera/nn/layer/cross_entropy.hpp>
 
 namespace conformance::training {

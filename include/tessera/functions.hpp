@@ -12,6 +12,7 @@
 #include <tessera/operation/function/elementwise.hpp>
 #include <tessera/operation/function/function_layer.hpp>
 #include <tessera/operation/function/indexing.hpp>
+#include <tessera/operation/function/linear_cross_entropy.hpp>
 #include <tessera/operation/function/losses.hpp>
 #include <tessera/operation/function/normalize.hpp>
 #include <tessera/operation/function/own.hpp>

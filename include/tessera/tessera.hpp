@@ -13,7 +13,7 @@
 //   printing                                inspect/
 #include <tessera/network.hpp>
 #include <tessera/nn/gradient/accumulation.hpp>
-#include <tessera/nn/layer/angular_margin.hpp>
+#include <tessera/nn/layer/class_losses.hpp>
 #include <tessera/nn/layer/cross_entropy.hpp>
 #include <tessera/nn/layer/indexing.hpp>
 #include <tessera/nn/layer/with_indices.hpp>

@@ -3,6 +3,7 @@
 
 #include <tessera/inspect/text.hpp>
 #include <tessera/network.hpp>
+#include <tessera/operation/function/linear_cross_entropy.hpp>
 #include <tessera/operation/layer/layer_values.hpp>
 
 #include <fmt/core.h>
@@ -24,6 +25,7 @@ using pair_of_workers = mesh<a>;
 struct example {
   const char* text;
   layer_plan (*plan)(const tensor_value&);
+  bool has_labels = false;  ///< its second operand has no gradient
 };
 #define EXAMPLE(...) {#__VA_ARGS__, [](const tensor_value& x) { return (__VA_ARGS__).plan(x); }}
 
@@ -46,6 +48,16 @@ tensor_value keys_of(const tensor_value& q) {
   if (r.kind == placement::cut && r.dimension == 3) r = axis_placement{placement::replicate};
   if (r.kind == placement::cut && r.dimension > 3) --r.dimension;
   return k;
+}
+
+/// A label for each row.
+tensor_value labels_of(const tensor_value& x) {
+  tensor_value y = x;
+  y.element = element::int64;
+  y.layout.dims.resize(1);
+  for (axis_placement& r : y.layout.placements)
+    if (r.kind != placement::cut || r.dimension > 0) r = axis_placement{placement::invariant};
+  return y;
 }
 
 /// Every layer that a file may name, in the order of docs/layers.md.
@@ -78,6 +90,21 @@ const std::vector<entry>& entries() {
        {{"nn::neighbourhood_attention<kernel<3>>(q, k, v) with q",
          [](const tensor_value& q) {
            return nn::neighbourhood_attention<kernel<3>>::plan(q, keys_of(q), keys_of(q));
+          }}}},
+      {"linear_cross_entropy", "`torch::nn::functional::cross_entropy` of `torch::nn::Linear` without bias", rows,
+       element::float32,
+       {{"nn::linear_cross_entropy_layer{.classes = 10}(x, labels) with x",
+         [](const tensor_value& x) {
+           return nn::linear_cross_entropy_layer{.classes = 10}.plan(x, labels_of(x));
+         }, true},
+        {"nn::linear_cross_entropy_layer{.classes = 10, .cut_out = {\"a\"}, .sample_rate = 0.1}(x, labels) with x",
+         [](const tensor_value& x) {
+           const nn::linear_cross_entropy_layer layer{.classes = 10, .cut_out = {"a"}, .sample_rate = 0.1};
+           return layer.plan(x, labels_of(x));
+         }, true}},
+       {{"nn::linear_cross_entropy_layer{.classes = 10, .sample_rate = 2}(x, labels) with x",
+         [](const tensor_value& x) {
+           return nn::linear_cross_entropy_layer{.classes = 10, .sample_rate = 2}.plan(x, labels_of(x));
          }}}},
       {"gated", "`torch::nn::Linear` with the rows gate, up", sequence, element::float32,
        {EXAMPLE(nn::gated_layer{.out = 8}), EXAMPLE(nn::gated_layer{.out = 8, .cut_out = {"a"}})}},
@@ -232,13 +259,14 @@ class told {
   std::string back_;
 };
 
-std::string row_of(const layer_plan& p, element of) {
+std::string row_of(const layer_plan& p, element of, bool has_labels = false) {
   if (!p.why.ok()) return fmt::format("refused: `{}` | – | –", p.why.because->code);
   std::string result;
   for (int i = 0; i < p.outputs(); ++i) result += (i == 0 ? "" : "; ") + covers_text(p.output(i));
   told t;
   for (int i = 0; i < p.inputs(); ++i)
-    t.way(p.inputs() == 1 ? "x" : fmt::format("x{}", i).c_str(), p.given(i), p.used(i), has_cotangent(of));
+    t.way(p.inputs() == 1 ? "x" : fmt::format("x{}", i).c_str(), p.given(i), p.used(i),
+          has_cotangent(of) && !(has_labels && i == 1));
   for (int i = 0; i < p.parameters(); ++i) t.way(p.parameter(i).name, p.stored(i), p.weight(i));
   for (int i = 0; i < p.exchanges(); ++i) t.way("parts", p.from(i), p.to(i), p.returns(i));
   for (int i = 0; i < p.outputs(); ++i)
@@ -278,7 +306,7 @@ void print(const entry& e) {
     std::printf("\n`%s` of %s\n\n| x | y | forward | backward |\n|---|---|---|---|\n", one.text,
                 shape_text(same.layout).c_str());
     const auto line = [&](const tensor_value& x) {
-      std::printf("| %s | %s |\n", covers_text(x.layout).c_str(), row_of(one.plan(x), e.of).c_str());
+      std::printf("| %s | %s |\n", covers_text(x.layout).c_str(), row_of(one.plan(x), e.of, one.has_labels).c_str());
     };
     line(invariant);
     for (int d = 0; d < same.layout.dims.count; ++d) line(cut(same, d));

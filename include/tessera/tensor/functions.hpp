@@ -71,6 +71,8 @@ at::Tensor compute_argument(const bound_exchanges& by, const at::Tensor& x, int 
 at::Tensor compute_var(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, index_t correction);
 at::Tensor compute_norm(const bound_exchanges& by, const at::Tensor& x, at::IntArrayRef dims, double p, combine with);
 at::Tensor compute_softmax(const bound_exchanges& by, const at::Tensor& x, int dim, bool log);
+/// x / max(‖x‖, ε) along a dimension, by its sums of squares.
+at::Tensor over_length(const at::Tensor& x, const at::Tensor& squares, int dim, double eps);
 at::Tensor compute_normalize(const bound_exchanges& by, const at::Tensor& x, int dim, double eps);
 
 }  // namespace engine

@@ -273,13 +273,18 @@ TESSERA_INLINE at::Tensor compute_softmax(const bound_exchanges& by, const at::T
   return (log ? below - at::log(total) : powers / total).to(x.scalar_type());
 }
 
+TESSERA_INLINE at::Tensor over_length(const at::Tensor& x, const at::Tensor& squares, int dim, double eps) {
+  const at::Tensor least = squares < eps * eps;  // where a root has no gradient
+  const at::Tensor length = at::sqrt(at::where(least, eps * eps, squares)).to(x.scalar_type());
+  const index_t dims[]{dim};
+  return x / kept(length, dims);
+}
+
 TESSERA_INLINE at::Tensor compute_normalize(const bound_exchanges& by, const at::Tensor& x, int dim, double eps) {
   const at::Tensor local = at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
   const index_t dims[]{dim};
   const at::Tensor squares = by.exchanged(at::sum(local * local, dims, false, at::kDouble), 0);
-  const at::Tensor least = squares < eps * eps;  // where a root has no gradient
-  const at::Tensor length = at::sqrt(at::where(least, eps * eps, squares)).to(local.scalar_type());
-  return (local / kept(length, dims)).to(x.scalar_type());
+  return over_length(local, squares, dim, eps).to(x.scalar_type());
 }
 
 }  // namespace engine

@@ -2,6 +2,8 @@
 
 #include "tests/support/streamed_attention.hpp"
 
+#include <array>
+
 namespace streamed_attention {
 
 template <int P>
@@ -306,6 +308,62 @@ TEST_CASE("attention that does not fit is refused by code", "[refusal]") {
   CHECK(plan({.causal = true, .streamed = true, .heads = 3}, x, lying(m, {1, 8, 6}, 1, false),
              lying(m, {1, 8, 6}, 1, false))
             .is(code::extents_differ));
+}
+
+/// How far attention in bfloat16 is from that in double of the same operands: root mean squares, of the result and of
+/// each gradient.
+template <class M>
+std::array<double, 4> far_in_bfloat16(bool causal, bool zigzag) {
+  constexpr index_t rows = 512, heads = 2, features = 32;
+  const auto given = [](std::initializer_list<index_t> extents, std::uint64_t salt, double scale) {
+    return (global_of(extents, numbers{salt}) * scale).to(at::kBFloat16);
+  };
+  const std::vector<at::Tensor> whole{given({1, rows, heads, 1, features}, 1, 4),
+                                      given({1, rows, heads, features}, 2, 1), given({1, rows, heads, features}, 3, 1)};
+  const at::Tensor back = given({1, rows, heads * features}, 4, 1);
+  std::vector<at::Tensor> wide;
+  for (const at::Tensor& one : whole) wide.push_back(one.to(at::kDouble).requires_grad_());
+  std::vector<at::Tensor> wanted{serial(wide[0], wide[1], wide[2], {}, {.causal = causal})};
+  for (const at::Tensor& g : torch::autograd::grad({wanted[0]}, wide, {back.to(at::kDouble)})) wanted.push_back(g);
+  const auto out = in_team<M>([&](const team<M>& t) {
+    const mesh_value& m = t.state()->mesh();
+    std::vector<tensor<dyn>> x;
+    nn::program p;
+    std::vector<nn::dynamic_flow> flows;
+    for (const at::Tensor& one : whole) {
+      const layout lies = one.dim() == 5 ? lying(m, {1, rows, heads, 1, features}, 1, zigzag)
+                                         : lying(m, {1, rows, heads, features}, 1, zigzag);
+      x.push_back(distribute(t.state(), lies, one.clone()));
+      x.back().requires_grad();
+      flows.push_back(p.input({lies, element::bfloat16}));
+    }
+    p.output(nn::attention_layer{.causal = causal, .streamed = true}(flows[0], flows[1], flows[2]));
+    const tensor<dyn> y = nn::dynamic_network(t.state(), seed{1}, p)(x)[0];
+    y.local().backward(distribute(t.state(), cotangent(y.layout()), back.clone()).local());
+    std::array<double, 4> far{};
+    for (std::size_t i = 0; i < 4; ++i) {
+      const at::Tensor got = full_tensor(i == 0 ? y : x[i - 1].grad()).detach().to(at::kDouble);
+      far[i] = (got - wanted[i].detach()).square().mean().sqrt().template item<double>();
+    }
+    return far;
+  });
+  INFO(out.errors());
+  REQUIRE(out.well());
+  for (const auto& one : out.results) CHECK(*one == *out.results[0]);
+  return *out.results[0];
+}
+
+TEST_CASE("attention in bfloat16 over eight workers is at most twice as far from double as over one",
+          "[law][runtime][gradient]") {
+  for (const bool causal : {false, true}) {
+    const std::array<double, 4> one = far_in_bfloat16<mesh<sequence<1>>>(causal, false);
+    const std::array<double, 4> eight = far_in_bfloat16<mesh<sequence<8>>>(causal, causal);
+    for (std::size_t i = 0; i < 4; ++i) {
+      CAPTURE(causal, i, one[i], eight[i], eight[i] / one[i]);
+      CHECK(one[i] > 0);
+      CHECK(eight[i] <= 2 * one[i]);
+    }
+  }
 }
 
 }  // namespace streamed_attention

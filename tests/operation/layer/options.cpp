@@ -2,6 +2,7 @@
 #include "tests/support/images.hpp"
 
 #include <tessera/network.hpp>
+#include <tessera/operation/layer/class_options.hpp>
 
 #include <cctype>
 #include <string_view>
@@ -62,6 +63,8 @@ void layers_take(std::string_view option) {
 
 TEST_CASE("a layer takes the options that the docs list, and no others", "[plan][refusal]") {
   layers_take<kernel<3, 3>>("kernel");
+  layers_take<sample_rate<1, 2>>("sample_rate");
+  layers_take<arcface<>>("arcface");
   layers_take<stride<1>>("stride");
   layers_take<padding<1>>("padding");
   layers_take<padding_at<1, 1, 1, 1>>("padding_at");

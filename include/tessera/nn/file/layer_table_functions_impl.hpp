@@ -2,7 +2,7 @@
 
 #include <tessera/functions.hpp>
 #include <tessera/nn/file/layer_table.hpp>
-#include <tessera/nn/layer/angular_margin.hpp>
+#include <tessera/nn/layer/class_losses.hpp>
 #include <tessera/nn/layer/losses.hpp>
 
 #include <optional>

@@ -181,6 +181,12 @@ TESSERA_INLINE void layer_table::add_layers() {
                            o.flag("frozen", false),
                            o.flag("sparse", false)};
   });
+  layer("linear_cross_entropy", [](options o) {
+    return linear_cross_entropy_layer{
+        o.number("classes"),      o.axes("cut_out", "none"), o.element_setting("weights_as"),
+        o.real("sample_rate", 1), o.flag("arcface", false),  o.real("margin", 0.5),
+        o.real("scale", 64),      o.flag("easy", false)};
+  });
   layer("heads", [](options o) {
     return heads_layer{o.number("heads"),    o.number("key_heads"), o.number("features"),
                        o.flag("bias", true), o.axes("cut_out"),     o.element_setting("weights_as")};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/layer/attention.hpp>
+#include <tessera/nn/layer/class_losses.hpp>
 #include <tessera/nn/layer/embedding.hpp>
 #include <tessera/nn/layer/interpolate.hpp>
 #include <tessera/nn/layer/neighbourhood_attention.hpp>

@@ -6,6 +6,8 @@
 #include <tessera/operation/layer/normalisation.hpp>
 #include <tessera/operation/layer/random_layers.hpp>
 
+#include <limits>
+
 namespace tessera::engine {
 
 /// Which keys a query of attention sees, and how they come to it.
@@ -32,6 +34,23 @@ struct attention_form {
   }
 };
 
+/// How the classes of a loss are scored, and which of them in training.
+struct class_scores {
+  double sample_rate = 1;  ///< the share that is drawn beside those of labels
+  bool cosines = false;    ///< scores are scaled cosines, the label's with a margin of its angle; else products
+  double margin = 0.5;
+  double scale = 64;
+  bool easy = false;  ///< no margin where a cosine is below 0
+
+  constexpr bool samples() const { return sample_rate < 1; }
+  constexpr refusal check() const {
+    constexpr double pi = 3.141592653589793;
+    if (!(sample_rate >= 0 && sample_rate <= 1)) return refusal{code::no_probability};
+    const bool fits = margin >= 0 && margin <= pi && scale > 0 && scale < std::numeric_limits<double>::infinity();
+    return fits ? refusal{} : refusal{code::loss_option_out_of_range};
+  }
+};
+
 }  // namespace tessera::engine
 
 namespace tessera::detail {
@@ -49,7 +68,15 @@ struct layer_options {
   rrelu_description slopes;
   attention_form attends;
   lookup look;
+  class_scores scores;
 };
+
+// A fraction as the double next to it.
+constexpr double fraction(index_t numerator, index_t denominator, refusal& why) {
+  if (denominator > 0) return static_cast<double>(numerator) / static_cast<double>(denominator);
+  why = first_of(why, refusal{code::fraction_without_divisor, numerator, denominator});
+  return 0;
+}
 
 // One value for all dimensions, or one each; `at(i)` is the i-th.
 template <index_t... Values>

@@ -44,13 +44,6 @@ inline constexpr kind engine::kind_of<over_last<Count>> = kind::option;
 
 namespace detail {
 
-// A fraction as the double next to it.
-constexpr double fraction(index_t numerator, index_t denominator, refusal& why) {
-  if (denominator > 0) return static_cast<double>(numerator) / static_cast<double>(denominator);
-  why = first_of(why, refusal{code::fraction_without_divisor, numerator, denominator});
-  return 0;
-}
-
 template <index_t Numerator, index_t Denominator>
 struct option<eps<Numerator, Denominator>> : option_of_kind<option_kind::eps> {
   static constexpr void apply(layer_options& o) {

@@ -47,7 +47,9 @@ enum class option_kind : unsigned char {
   alpha,
   lower,
   upper,
-  terms
+  terms,
+  sample_rate,
+  arcface
 };
 
 /// The kinds of option that a layer takes.

@@ -3,6 +3,7 @@
 #include <tessera/operation/attention/attention.hpp>
 #include <tessera/operation/attention/neighbourhood_attention.hpp>
 #include <tessera/operation/fourier/spectral_conv.hpp>
+#include <tessera/operation/function/linear_cross_entropy.hpp>
 #include <tessera/operation/layer/adaptive_pooling.hpp>
 #include <tessera/operation/layer/cast.hpp>
 #include <tessera/operation/layer/embedding.hpp>
@@ -19,7 +20,8 @@
 #define TESSERA_DESCRIPTIONS(f)                                                                                  \
   f(adaptive_max_pool_description) f(attention_description) f(cast_description) f(contraction)                   \
   f(dropout_description) f(flatten_description) f(fold_description) f(fourier) f(global_avg_pool_description)    \
-  f(lookup) f(neighbourhood_description) f(normalisation) f(pad_description) f(pixel_shuffle_description)        \
+  f(linear_cross_entropy_description) f(lookup) f(neighbourhood_description) f(normalisation) f(pad_description) \
+  f(pixel_shuffle_description)                                                                                     \
   f(pooling) f(prelu_description) f(projection) f(relu_description) f(rrelu_description) f(slice_description)    \
   f(spectral) f(unfold_description) f(upsampling)
 // clang-format on
