@@ -6,6 +6,7 @@
 //   weight files                            nn/file/weights_file.hpp
 //   networks put together at run time       nn/network/program_parts.hpp, and their files nn/file/network_file.hpp
 //   data parallel modules of LibTorch       nn/gradient/data_parallel.hpp
+//   pipelines of stages                     nn/pipeline/pipeline_parallel.hpp
 //   readers of samples                      nn/data/
 //   averages, loss scaling, checkpoints     nn/training/, nn/file/checkpoint.hpp
 //   metrics and watches of a run            nn/watch/

@@ -76,10 +76,12 @@ class team_state {
     return *static_cast<Kept*>(slot.get());
   }
 
-  /// The workers of a mesh, or of two, the first one's before the others, each in row-major order. A layer's are those
-  /// of its own mesh: no worker outside waits for what they agree on.
+  /// The workers of a mesh, in row-major order.
   engine::crew& crew_of(const mesh_value& of);
-  engine::crew& crew_of(const mesh_value& of, const mesh_value& and_of);
+  /// The workers that hold something of a layout, or of two, the first one's before the others. A tensor that lies `on`
+  /// one coordinate concerns the workers there alone: no other one waits for what they agree on.
+  engine::crew& crew_of(const layout& of) { return crew_of(of, of); }
+  engine::crew& crew_of(const layout& of, const layout& and_of);
 
   /// Gathers the numbers of each worker of a crew, equally many on all, in the order of the crew. Their `subject` is
   /// the same literal on all.
@@ -174,6 +176,7 @@ class team_state {
   std::unordered_map<std::uint64_t, std::weak_ptr<const engine::shared_layout>> shared_layouts_;
   std::size_t interned_ = 64;  // when those that are gone were last looked for
   std::shared_ptr<const engine::shared_layout> over_;
+  engine::crew& crew_of(const std::vector<int>& ranks);
   std::map<std::vector<int>, engine::crew> crews_;  // by the workers' ranks
   engine::crew& everybody_;
   bool inside_ = false;

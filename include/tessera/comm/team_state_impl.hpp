@@ -49,6 +49,13 @@ inline std::vector<int> ranks_by_place(const mesh_value& mesh) {
   for (int i = 0; i < mesh.size(); ++i) ranks.push_back(mesh.rank(mesh.at(i)));
   return ranks;
 }
+inline std::vector<int> ranks_that_hold(const layout& x) {
+  const engine::cutting of(x);
+  std::vector<int> ranks;
+  for (int i = 0; i < x.mesh.size(); ++i)
+    if (of.holds(x.mesh.at(i))) ranks.push_back(x.mesh.rank(x.mesh.at(i)));
+  return ranks;
+}
 
 }  // namespace detail
 
@@ -96,12 +103,15 @@ TESSERA_INLINE std::shared_ptr<const engine::shared_layout> team_state::intern(c
   return fresh;
 }
 
-TESSERA_INLINE engine::crew& team_state::crew_of(const mesh_value& of) { return crew_of(of, of); }
-TESSERA_INLINE engine::crew& team_state::crew_of(const mesh_value& of, const mesh_value& and_of) {
-  std::vector<int> ranks = detail::ranks_by_place(of);
+TESSERA_INLINE engine::crew& team_state::crew_of(const mesh_value& of) { return crew_of(detail::ranks_by_place(of)); }
+TESSERA_INLINE engine::crew& team_state::crew_of(const layout& of, const layout& and_of) {
+  std::vector<int> ranks = detail::ranks_that_hold(of);
   const std::set<int> before(ranks.begin(), ranks.end());
-  for (const int r : detail::ranks_by_place(and_of))
+  for (const int r : detail::ranks_that_hold(and_of))
     if (!before.contains(r)) ranks.push_back(r);
+  return crew_of(ranks);
+}
+TESSERA_INLINE engine::crew& team_state::crew_of(const std::vector<int>& ranks) {
   const auto known = crews_.find(ranks);
   return known != crews_.end() ? known->second : crews_.try_emplace(ranks, *carrier_, ranks).first->second;
 }
@@ -142,7 +152,7 @@ TESSERA_INLINE void team_state::agree_on_extents(const std::vector<int>& dimensi
 
 TESSERA_INLINE void team_state::agree_on_copies(const layout& x, std::uint64_t mine,
                                                 const engine::call_context& before) {
-  const engine::crew& workers = crew_of(x.mesh);
+  const engine::crew& workers = crew_of(x);
   if (!workers.takes_part()) return;
   const std::vector<std::uint64_t> all = collect(workers, {mine}, "comparing copies");
   compare_copies(workers, x, [&](std::size_t i) { return all[i]; }, before);

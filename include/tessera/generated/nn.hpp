@@ -11,15 +11,23 @@ namespace with {
 
 template <index_t> struct asked;
 template <index_t> struct batch;
+template <index_t> struct chunk;
+template <index_t> struct chunks;
+template <index_t> struct dimensions;
 template <index_t> struct end;
 template <index_t> struct expected;
+template <index_t> struct extent_of_the_axis;
 template <index_t> struct found;
 template <index_t> struct has;
+template <index_t> struct input;
+template <index_t> struct micro_batch;
 template <index_t> struct needed;
+template <index_t> struct node;
 template <index_t> struct other_worker;
 template <index_t> struct samples;
 template <index_t> struct says;
 template <index_t> struct stage;
+template <index_t> struct stages;
 template <index_t> struct worker;
 
 }  // namespace with
@@ -593,6 +601,69 @@ template <class... Told> struct parameter_named_twice {
                   "network of yours a path, as in seed{7}.at(name)");
   }
 };
+template <class... Told> struct on_no_stage {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.place] a node of a pipeline lies on several stages or takes tensors of others; "
+                  "let each tensor lie on one coordinate of the axis, and move it by `to` or `repartition` where the "
+                  "next stage begins");
+  }
+};
+template <class... Told> struct stage_goes_back {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.backwards] a network goes back to a stage that has no chunk left; give the "
+                  "schedule as many chunks as the network passes its stages");
+  }
+};
+template <class... Told> struct stage_without_nodes {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.idle] a stage or a chunk of it has no node; take fewer of them");
+  }
+};
+template <class... Told> struct no_stage_axis {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.axis] the axis of a pipeline is one of the mesh, with as many coordinates as "
+                  "the schedule has stages; name another one, or make another schedule");
+  }
+};
+template <class... Told> struct recomputed_over_stages {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.recompute] what is recomputed together lies on several stages; recompute the "
+                  "parts of each stage by themselves");
+  }
+};
+template <class... Told> struct pipeline_has_no_loss {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.loss] a pipeline trains by its first output, a number that has a gradient; let "
+                  "the loss come first, or run it forward alone");
+  }
+};
+template <class... Told> struct micro_batch_lies_otherwise {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.rows] the rows of a micro-batch on each worker are no part of the batch by its "
+                  "own rule; cut the first dimension in blocks, or say that this input is not cut into micro-batches");
+  }
+};
+template <class... Told> struct pipeline_failed {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.failed] a stage of a pipeline threw an exception; look at what it says");
+  }
+};
 
 }  // namespace verdicts
 
@@ -794,6 +865,43 @@ template <> struct verdict_for<&code::network_moved_from> {
 template <> struct verdict_for<&code::network_copied> { template <class Why> using type = verdicts::network_copied<>; };
 template <> struct verdict_for<&code::parameter_named_twice> {
   template <class Why> using type = verdicts::parameter_named_twice<>;
+};
+template <> struct verdict_for<&code::on_no_stage> {
+  template <class Why> using type = verdicts::on_no_stage<
+      typename axis_of_refusal<Why>::type,
+      with::node<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::stage_goes_back> {
+  template <class Why> using type = verdicts::stage_goes_back<
+      with::stage<Why::number(0)>,
+      with::node<Why::number(1)>,
+      with::chunks<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::stage_without_nodes> {
+  template <class Why> using type = verdicts::stage_without_nodes<
+      with::stage<Why::number(0)>,
+      with::chunk<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::no_stage_axis> {
+  template <class Why> using type = verdicts::no_stage_axis<
+      with::stages<Why::number(0)>,
+      with::extent_of_the_axis<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::recomputed_over_stages> {
+  template <class Why> using type = verdicts::recomputed_over_stages<with::stage<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::pipeline_has_no_loss> {
+  template <class Why> using type = verdicts::pipeline_has_no_loss<with::dimensions<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::micro_batch_lies_otherwise> {
+  template <class Why> using type = verdicts::micro_batch_lies_otherwise<
+      with::input<Why::number(0)>,
+      with::micro_batch<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::pipeline_failed> {
+  template <class Why> using type = verdicts::pipeline_failed<
+      with::stage<Why::number(0)>,
+      with::micro_batch<Why::number(1)>>;
 };
 
 }  // namespace detail

@@ -13,6 +13,7 @@ template <index_t> struct chunks;
 template <index_t> struct dimension;
 template <index_t> struct layers;
 template <index_t> struct lists;
+template <index_t> struct micro_batch_that_the_stage_before_has_there;
 template <index_t> struct micro_batches;
 template <index_t> struct operand;
 template <index_t> struct operation;
@@ -82,6 +83,14 @@ template <class... Told> struct pipeline_incomplete {
                   "forward and once backward for each micro-batch");
   }
 };
+template <class... Told> struct pipeline_overtakes {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.order] micro-batches overtake each other between two stages; let each part run "
+                  "them in the order of the part before");
+  }
+};
 template <class... Told> struct pipeline_deadlock {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -139,6 +148,12 @@ template <> struct verdict_for<&code::pipeline_incomplete> {
   template <class Why> using type = verdicts::pipeline_incomplete<
       with::stage<Why::number(0)>,
       with::operations_missing<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::pipeline_overtakes> {
+  template <class Why> using type = verdicts::pipeline_overtakes<
+      with::stage<Why::number(0)>,
+      with::operation<Why::number(1)>,
+      with::micro_batch_that_the_stage_before_has_there<Why::number(2)>>;
 };
 template <> struct verdict_for<&code::pipeline_deadlock> {
   template <class Why> using type = verdicts::pipeline_deadlock<

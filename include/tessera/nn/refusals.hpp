@@ -211,4 +211,30 @@ inline constexpr reason parameter_named_twice{"tessera.network.keys", "",
                                               "two parameters have one key; give each part a name of its own, each "
                                               "network of yours a path, as in seed{7}.at(name)"};
 
+inline constexpr reason on_no_stage{
+    "tessera.pipeline.place", "axis, node",
+    "a node of a pipeline lies on several stages or takes tensors of others; let each tensor lie on one coordinate of "
+    "the axis, and move it by `to` or `repartition` where the next stage begins"};
+inline constexpr reason stage_goes_back{
+    "tessera.pipeline.backwards", "stage, node, chunks",
+    "a network goes back to a stage that has no chunk left; give the schedule as many chunks as the network passes its "
+    "stages"};
+inline constexpr reason stage_without_nodes{"tessera.pipeline.idle", "stage, chunk",
+                                            "a stage or a chunk of it has no node; take fewer of them"};
+inline constexpr reason no_stage_axis{"tessera.pipeline.axis", "stages, extent of the axis",
+                                      "the axis of a pipeline is one of the mesh, with as many coordinates as the "
+                                      "schedule has stages; name another one, or make another schedule"};
+inline constexpr reason recomputed_over_stages{"tessera.pipeline.recompute", "stage",
+                                               "what is recomputed together lies on several stages; recompute the "
+                                               "parts of each stage by themselves"};
+inline constexpr reason pipeline_has_no_loss{"tessera.pipeline.loss", "dimensions",
+                                             "a pipeline trains by its first output, a number that has a gradient; "
+                                             "let the loss come first, or run it forward alone"};
+inline constexpr reason micro_batch_lies_otherwise{
+    "tessera.pipeline.rows", "input, micro-batch",
+    "the rows of a micro-batch on each worker are no part of the batch by its own rule; cut the first dimension in "
+    "blocks, or say that this input is not cut into micro-batches"};
+inline constexpr reason pipeline_failed{"tessera.pipeline.failed", "stage, micro-batch",
+                                        "a stage of a pipeline threw an exception; look at what it says"};
+
 }  // namespace tessera::code

@@ -27,6 +27,9 @@ inline constexpr reason pipeline_incomplete{
     "tessera.pipeline.incomplete", "stage, operations missing",
     "a schedule leaves operations out; each stage runs every chunk once forward and once backward for each "
     "micro-batch"};
+inline constexpr reason pipeline_overtakes{
+    "tessera.pipeline.order", "stage, operation, micro-batch that the stage before has there",
+    "micro-batches overtake each other between two stages; let each part run them in the order of the part before"};
 inline constexpr reason pipeline_deadlock{
     "tessera.pipeline.deadlock", "stage, operation, stage that it waits for",
     "stages of a schedule wait for one another; let each run what others wait for before it waits itself"};

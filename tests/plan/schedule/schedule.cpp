@@ -143,6 +143,44 @@ TEST_CASE("backwards of inputs and of weights apart leave less waiting", "[plan]
   CHECK(r.bubble() < pipeline::run_of(schedule{order::one_f_one_b, {2, 3}}).bubble());
 }
 
+TEST_CASE("ZB-H1 waits a third of what 1F1B does, and keeps as much", "[law]") {
+  int wrong = 0;
+  for (int stages = 1; stages <= 16; ++stages)
+    for (int micro_batches = 1; micro_batches <= 64; ++micro_batches) {
+      const pipeline::run r = pipeline::run_of(schedule{order::zb_h1, {stages, micro_batches}});
+      // with fewer micro-batches than stages, those that are missing leave their steps
+      const int waiting = stages - 1 + std::max(0, stages - micro_batches);
+      wrong += !r.why.ok() || r.span != 3 * micro_batches + waiting;
+      for (int s = 0; s < stages; ++s) wrong += r.live[s] > std::min(micro_batches, stages);
+    }
+  CHECK(wrong == 0);
+  STATIC_REQUIRE(pipeline::run_of(schedule{order::zb_h1, {4, 8}}).span == 3 * 8 + 3);
+}
+
+TEST_CASE("a network that turns back at its last stage has its end on the first one", "[plan]") {
+  constexpr pipeline::extent of{3, 2, 3, true};
+  for (int part = 0; part < of.parts(); ++part) CHECK(of.part_of(of.stage_of(part), part / 3) == part);
+  STATIC_REQUIRE(of.stage_of(2) == 2);
+  STATIC_REQUIRE(of.stage_of(3) == 2);
+  STATIC_REQUIRE(of.stage_of(5) == 0);
+  STATIC_REQUIRE(of.stage_of(6) == 0);
+  const auto f = [](int m, int chunk) { return operation{work::forward, m, chunk}; };
+  const auto b = [](int m, int chunk) { return operation{work::backward, m, chunk}; };
+  const pipeline::extent two{2, 1, 2, true};
+  const pipeline::run r = run_of(two, {{f(0, 0), f(0, 1), b(0, 1), b(0, 0)}, {f(0, 0), f(0, 1), b(0, 1), b(0, 0)}});
+  CHECK(r.why.ok());
+  CHECK(r.span == 8);
+}
+
+TEST_CASE("micro-batches that overtake each other are refused", "[refusal]") {
+  const auto f = [](int m) { return operation{work::forward, m}; };
+  const auto b = [](int m) { return operation{work::backward, m}; };
+  const auto why = [](const lists& stages) { return run_of({2, 2}, stages).why; };
+  CHECK(why({{f(0), f(1), b(0), b(1)}, {f(0), f(1), b(0), b(1)}}).ok());
+  CHECK(same(why({{f(0), f(1), b(0), b(1)}, {f(1), f(0), b(0), b(1)}}), refusal{code::pipeline_overtakes, 1, 0, 0}));
+  CHECK(same(why({{f(0), f(1), b(1), b(0)}, {f(0), f(1), b(0), b(1)}}), refusal{code::pipeline_overtakes, 0, 2, 0}));
+}
+
 TEST_CASE("a schedule that deadlocks, repeats, leaves out or runs too early is refused", "[refusal]") {
   const auto f = [](int m) { return operation{work::forward, m}; };
   const auto b = [](int m) { return operation{work::backward, m}; };

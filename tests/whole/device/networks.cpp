@@ -1,4 +1,5 @@
 #include "tests/support/device/ship.hpp"
+#include "tests/support/pipelines.hpp"
 
 #include <unistd.h>
 
@@ -39,6 +40,19 @@ TEST_CASE("a network that is trained, saved, loaded and assigned on devices come
         return wrong;
       });
   std::filesystem::remove(file);
+}
+
+TEST_CASE("a pipeline's losses and gradients on devices are those of the network", "[runtime][gradient]") {
+  using pipeline::order;
+  mesh_value grid;
+  grid.axes.push({text("data"), 2, 2});
+  grid.axes.push({text("stage"), 2, 1});
+  on_ship([&](team<ship>& t, c10::Device) {
+    const auto stages = t.state()->over(grid);
+    return pipelined::differs(stages, pipeline::schedule{order::one_f_one_b, {2, 4}}, 10, true) +
+           pipelined::differs(stages, pipeline::schedule{order::interleaved, {2, 3, 2}}, 6) +
+           pipelined::differs(stages, pipeline::schedule{order::zb_h1, {2, 4}}, 8);
+  });
 }
 
 TEST_CASE("a file that devices wrote is the host's", "[runtime]") {

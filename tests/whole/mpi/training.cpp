@@ -11,6 +11,7 @@
 
 #include "tests/support/device/torch_device.hpp"
 #include "tests/support/everywhere.hpp"
+#include "tests/support/pipelines.hpp"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -122,6 +123,23 @@ void judge_training(const std::shared_ptr<transport>& carrier) {
 
 TEST_CASE("a network trains over MPI to the losses and weights of a serial run", "[gradient]") {
   judge_training(std::make_shared<mpi_transport>(boost::mpi::communicator{}));
+}
+
+TEST_CASE("a pipeline's losses and gradients over MPI are those of the network", "[gradient]") {
+  using pipeline::order;
+  const boost::mpi::communicator ranks;
+  prepare_worker();
+  mesh_value line;
+  line.axes.push({text("stage"), ranks.size(), 1});
+  const auto t = std::make_shared<team_state>(std::make_shared<mpi_transport>(ranks), line);
+  std::string wrong;
+  for (const order by : {order::gpipe, order::one_f_one_b, order::zb_h1})
+    wrong += pipelined::differs(t, pipeline::schedule{by, {ranks.size(), 4}}, 8);
+  if (ranks.size() <= 3)
+    wrong += pipelined::differs(t, pipeline::schedule{order::interleaved, {ranks.size(), 5, 2}}, 10);
+  const bool right = everywhere(ranks, wrong.empty());
+  INFO(wrong);
+  CHECK(right);
 }
 
 TEST_CASE("a network on devices trains over MPI through their hosts to the losses and weights of a serial run",

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/call.hpp>
+#include <tessera/nn/call/call.hpp>
 #include <tessera/nn/layer/losses.hpp>
 #include <tessera/operation/function/angular_margin.hpp>
 #include <tessera/operation/function/linear_cross_entropy.hpp>

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/nn/call/check_indices.hpp>
 #include <tessera/nn/kernel/class_sums.hpp>
-#include <tessera/nn/layer/check_indices.hpp>
 #include <tessera/nn/layer/class_losses.hpp>
 #include <tessera/tensor/change/change.hpp>
 
@@ -93,7 +93,7 @@ TESSERA_INLINE at::Tensor compute(const angular_margin& f, const engine::bound_e
   const at::Tensor label = labels.masked_fill(counted.logical_not(), 0);
   const at::Tensor wrong = at::logical_or(label < 0, label >= classes).sum(at::kDouble);
   if (engine::row(by.exchanged(engine::in_rows(by, 0, {wrong}), 0), 0).item<double>() > 0)
-    tessera::detail::check_indices(by.team, by.team->crew_of(by.exchanges[0].to->layout().mesh), label, classes,
+    tessera::detail::check_indices(by.team, by.team->crew_of(by.exchanges[0].to->layout()), label, classes,
                                    code::label_out_of_range);
   if (cosines.numel() == 0) return cosines * how.scale;
   const tessera::detail::label_rows rows(label - mine.first(1), held);

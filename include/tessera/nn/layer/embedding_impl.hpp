@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/check_indices.hpp>
+#include <tessera/nn/call/check_indices.hpp>
 #include <tessera/nn/layer/embedding.hpp>
 
 #include <cmath>

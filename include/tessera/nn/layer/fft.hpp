@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/call.hpp>
+#include <tessera/nn/call/call.hpp>
 #include <tessera/operation/fourier/transform.hpp>
 
 namespace tessera::nn {

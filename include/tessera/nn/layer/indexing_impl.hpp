@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/check_indices.hpp>
+#include <tessera/nn/call/check_indices.hpp>
 #include <tessera/nn/layer/indexing.hpp>
 #include <tessera/tensor/autograd/empty_result.hpp>
 #include <tessera/tensor/change/make_node.hpp>
@@ -70,7 +70,7 @@ inline void judge(const bound_exchanges& by, const at::Tensor& indices, index_t 
   if (by.exchanges.empty()) return;
   const at::Tensor wrong = at::logical_or(indices < 0, indices >= extent).sum(at::kDouble);
   if (row(by.exchanged(in_rows(by, 0, {wrong}), 0), 0).item<double>() > 0)
-    tessera::detail::check_indices(by.team, by.team->crew_of(by.exchanges[0].to->layout().mesh), indices, extent,
+    tessera::detail::check_indices(by.team, by.team->crew_of(by.exchanges[0].to->layout()), indices, extent,
                                    code::index_out_of_extent);
 }
 

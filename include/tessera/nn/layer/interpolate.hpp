@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/bound_layer.hpp>
+#include <tessera/nn/call/bound_layer.hpp>
 #include <tessera/operation/rule/local_boxes.hpp>
 #include <tessera/operation/window/interpolation.hpp>
 

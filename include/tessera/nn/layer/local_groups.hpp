@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/nn/call/bound_layer.hpp>
 #include <tessera/nn/kernel/normalised_rows.hpp>
-#include <tessera/nn/layer/bound_layer.hpp>
 #include <tessera/operation/layer/normalisation.hpp>
 #include <tessera/tensor/autograd/empty_result.hpp>
 

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <tessera/nn/call/check_indices.hpp>
 #include <tessera/nn/kernel/class_sums.hpp>
-#include <tessera/nn/layer/check_indices.hpp>
 #include <tessera/nn/layer/losses.hpp>
 
 #include <limits>
@@ -19,7 +19,7 @@ TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t exchang
   const at::Tensor sums = rows.empty() ? at::Tensor() : by.exchanged(in_rows(by, exchange, rows), exchange);
   if (mine.wrong.defined())
     if (const auto wrong = row(sums, static_cast<index_t>(rows.size()) - 1).item<double>(); wrong > 0) {
-      const crew& workers = by.team->crew_of(by.exchanges[exchange].to->layout().mesh);
+      const crew& workers = by.team->crew_of(by.exchanges[exchange].to->layout());
       if (mine.labels.defined())
         tessera::detail::check_indices(by.team, workers, mine.labels, mine.classes, code::label_out_of_range);
       throw error(refusal{code::loss_of_no_probability, static_cast<index_t>(wrong)}, by.team->label());

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/call.hpp>
+#include <tessera/nn/call/call.hpp>
 #include <tessera/operation/attention/neighbourhood_attention.hpp>
 
 namespace tessera::nn {

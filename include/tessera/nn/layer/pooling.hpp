@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/bound_layer.hpp>
+#include <tessera/nn/call/bound_layer.hpp>
 #include <tessera/operation/layer/adaptive_pooling.hpp>
 #include <tessera/operation/layer/layers.hpp>
 

@@ -11,7 +11,7 @@ TESSERA_INLINE std::vector<hashed_copy> copies_of(const keyed_parameters& parame
   std::vector<hashed_copy> all;
   for (const auto& [key, p] : parameters) {
     const tensor<dyn>& x = p->stored();
-    if (has_copies(x.layout()) && x.team()->crew_of(x.layout().mesh).takes_part())
+    if (has_copies(x.layout()) && x.team()->crew_of(x.layout()).takes_part())
       all.push_back({key, x.where(), content_hash(x.local())});
   }
   return all;
@@ -20,7 +20,7 @@ TESSERA_INLINE std::vector<hashed_copy> copies_of(const keyed_parameters& parame
 TESSERA_INLINE void agree_on_copies(const team_handle& team, const std::vector<hashed_copy>& mine) {
   std::vector<std::pair<const crew*, std::vector<const hashed_copy*>>> by_workers;
   for (const hashed_copy& one : mine) {
-    const crew& workers = team->crew_of(one.where->layout().mesh);
+    const crew& workers = team->crew_of(one.where->layout());
     const auto known =
         std::find_if(by_workers.begin(), by_workers.end(), [&](const auto& group) { return group.first == &workers; });
     (known == by_workers.end() ? by_workers.emplace_back(&workers, std::vector<const hashed_copy*>{}) : *known)

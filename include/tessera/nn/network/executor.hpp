@@ -14,6 +14,7 @@
 namespace tessera::nn::engine {
 
 class held_gradients;
+class pipeline_run;
 
 /// A layer at run time: its type's record, its plan for the operands at hand, and its forward.
 struct node_record : layer_record {
@@ -100,6 +101,8 @@ class executor {
   std::vector<tensor<dyn>> forward(std::span<const tensor<dyn>* const> inputs, call_site at) const;
 
  private:
+  friend class pipeline_run;
+
   /// A node among the values of a program, which are its inputs, then the results of its nodes in turn.
   struct step {
     const node_record* record;

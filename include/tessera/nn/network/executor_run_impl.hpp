@@ -25,8 +25,10 @@ class executor::run : public std::enable_shared_from_this<run> {
       : my_(std::move(of)), bound_(std::move(bound)), at_(at), training_(my_->training) {}
 
   /// All steps, from the program's inputs.
-  void all(std::vector<at::Tensor>& values) const {
-    steps(0, my_->steps.size(), 0, values, my_->states.data(), purpose::forward);
+  void all(std::vector<at::Tensor>& values) const { part(0, my_->steps.size(), values); }
+  /// Steps [first, end), whose operands are there.
+  void part(std::size_t first, std::size_t end, std::vector<at::Tensor>& values) const {
+    steps(first, end, 0, values, my_->states.data() + first, purpose::forward);
   }
 
  private:

@@ -15,6 +15,7 @@ namespace tessera::detail {
 struct layer_functions {
   const char* name;
   bool (*only_here)(const void* layer);
+  bool moves_only;
   int results;
   layer_plan (*plan)(const void* layer, std::span<const tensor_value* const> x);  ///< its parameters not yet as tiles
   std::vector<at::Tensor> (*forward)(const void* layer, const nn::call& c);
@@ -73,6 +74,7 @@ template <class L>
 inline constexpr layer_functions functions_of_layer{
     L::name,
     [](const void* kept) { return is_only_here(static_cast<const kept_layer<L>*>(kept)->layer); },
+    is_move<L>,
     result_count<L>(),
     [](const void* kept, std::span<const tensor_value* const> x) {
       return plan_for_count(static_cast<const kept_layer<L>*>(kept)->layer, x);
@@ -86,6 +88,7 @@ template <class L>
 inline constexpr layer_functions functions_of_layer<L>{
     L::name,
     [](const void*) { return is_only_here(L{}); },
+    is_move<L>,
     result_count<L>(),
     [](const void*, std::span<const tensor_value* const> x) { return plan_for_count(L{}, x); },
     [](const void*, const nn::call& c) { return nn::engine::running_layer<L>(L{})(c); },

@@ -8,6 +8,7 @@ TESSERA_INLINE placed_node::placed_node(const void* layer, const layer_functions
     : layer_(layer), functions_(&functions) {
   record.name = functions.name;
   record.only_here = functions.only_here(layer);
+  record.moves_only = functions.moves_only;
   record.layer = this;
   record.planned = [](const void* self) { return static_cast<const placed_node*>(self)->plan(); };
   record.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {

@@ -231,7 +231,7 @@ struct reduced_loss : Of {
     const function_value each = Of::each(x...);
     if (!each.why.ok() || how == nn::reduction::none) return each;
     const layout& l = each.result.layout;
-    return {{one_number(l.mesh), each.result.element}, detail::check_sums(reduced<>(l, linearity::multilinear), l)};
+    return {{one_number(l), each.result.element}, detail::check_sums(reduced<>(l, linearity::multilinear), l)};
   }
   template <class... Values>
   constexpr exchange_values exchanges(const Values&... x) const {

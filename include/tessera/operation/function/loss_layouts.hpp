@@ -35,7 +35,7 @@ constexpr layout in_rows(const layout& x, index_t count) {
 
 /// The sums of a few numbers over all elements, which every worker gets.
 constexpr exchange_value summing(const layout& each, index_t rows) {
-  layout terms = one_number(each.mesh);
+  layout terms = one_number(each);
   const layout all = in_rows(terms, rows);
   for (int a = 0; a < each.placements.count; ++a)
     terms.placements[a] =

@@ -118,6 +118,7 @@ struct slice_layer {
 /// `repartition` as a value: the partition of a layout, whatever its extents.
 struct repartition_layer {
   static constexpr const char* name = "repartition";
+  static constexpr bool moves_only = true;
   static constexpr bool only_here = true;
   tessera::layout to{};
 

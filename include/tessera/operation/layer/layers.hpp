@@ -200,6 +200,7 @@ struct flatten : engine::described_layer<flatten> {
 template <class Partition = void>
 struct repartition : layer<repartition<Partition>>, detail::mesh_of_options<output_as<Partition>> {
   static constexpr const char* name = "repartition";
+  static constexpr bool moves_only = true;
   static constexpr engine::repartition_description description() { return {}; }
   static constexpr bool only_here = true;  ///< the serial network has no such layer: it takes no number in its keys
   static constexpr layer_plan plan(const tensor_value& x) {

@@ -186,7 +186,7 @@ constexpr layer_plan plan_of(const normalisation& layer, const tensor_value& in)
   if (p.why = detail::meet_parameter(x, s.result, of, channels); !p.why.ok()) return p;
   p.add_buffer({"running_mean", stored_form(channels), init::zeros(), in.element});
   p.add_buffer({"running_var", stored_form(channels), init::ones(), in.element});
-  p.add_buffer({"num_batches_tracked", one_number(x.mesh), init::zeros(), element::int64});
+  p.add_buffer({"num_batches_tracked", one_number(x), init::zeros(), element::int64});
   return p;
 }
 

@@ -32,8 +32,8 @@ constexpr index_t scratch_of_draws(element e) { return larger(0, bytes_of(elemen
 /// A layer that draws keeps how often it did, and by which key: a number of 53 bits that is drawn itself, as an initial
 /// value.
 constexpr void keep_draws(layer_plan& p) {
-  p.add_buffer({"draws", one_number(p.given().mesh), init::zeros(), element::int64, true});
-  p.add_buffer({"key", one_number(p.given().mesh), init::uniform(0, 0x1p53), element::int64, true});
+  p.add_buffer({"draws", one_number(p.given()), init::zeros(), element::int64, true});
+  p.add_buffer({"key", one_number(p.given()), init::uniform(0, 0x1p53), element::int64, true});
 }
 
 }  // namespace detail

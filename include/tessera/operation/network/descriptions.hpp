@@ -21,9 +21,8 @@
   f(adaptive_max_pool_description) f(attention_description) f(cast_description) f(contraction)                   \
   f(dropout_description) f(flatten_description) f(fold_description) f(fourier) f(global_avg_pool_description)    \
   f(linear_cross_entropy_description) f(lookup) f(neighbourhood_description) f(normalisation) f(pad_description) \
-  f(pixel_shuffle_description)                                                                                     \
-  f(pooling) f(prelu_description) f(projection) f(relu_description) f(rrelu_description) f(slice_description)    \
-  f(spectral) f(unfold_description) f(upsampling)
+  f(pixel_shuffle_description) f(pooling) f(prelu_description) f(projection) f(relu_description)                 \
+  f(rrelu_description) f(slice_description) f(spectral) f(unfold_description) f(upsampling)
 // clang-format on
 
 #ifdef TESSERA_COMPILED

@@ -12,7 +12,8 @@ namespace engine {
 /// A type's record of a layer at its layouts.
 struct layer_record {
   const char* name = nullptr;
-  bool only_here = false;  ///< no layer of the serial network: it takes no number in its keys
+  bool only_here = false;   ///< no layer of the serial network: it takes no number in its keys
+  bool moves_only = false;  ///< it takes its operand to another layout, and that is all
   layer_plan (*planned)(const void* layer) = nullptr;
   operand_elements elements;
   const void* layer = nullptr;  ///< it or its description, where one is a value; else its type says all
@@ -25,6 +26,10 @@ struct layer_record {
 
 namespace detail {
 
+// Whether a layer's result is its operand in another layout.
+template <class L>
+inline constexpr bool is_move = requires { L::moves_only; };
+
 template <class L>
 constexpr const void* kept_of() {
   if constexpr (Described<L>) return &description_of<L>;
@@ -32,8 +37,9 @@ constexpr const void* kept_of() {
 }
 
 template <class On>
-inline constexpr layer_record layer_record_of{On::layer::name, is_only_here(typename On::layer{}), &On::plan,
-                                              On::elements, kept_of<typename On::layer>()};
+inline constexpr layer_record layer_record_of{
+    On::layer::name, is_only_here(typename On::layer{}), is_move<typename On::layer>, &On::plan,
+    On::elements,    kept_of<typename On::layer>()};
 
 /// Notes what types know.
 struct plans {

@@ -61,6 +61,13 @@ constexpr layout one_number(const mesh_value& mesh) {
   for (int a = 0; a < mesh.axes.count; ++a) x.placements.push({placement::invariant});
   return x;
 }
+/// A number that the workers of a tensor have: those of one coordinate where it lies on one.
+constexpr layout one_number(const layout& of) {
+  layout x = one_number(of.mesh);
+  for (int a = 0; a < of.placements.count; ++a)
+    if (of.placements[a].kind == placement::on) x.placements[a] = of.placements[a];
+  return x;
+}
 
 }  // namespace engine
 }  // namespace tessera

@@ -25,11 +25,13 @@ struct operation {
 
 /// The number of stages, of chunks of layers that each has, and of micro-batches that a batch is cut into.
 ///
-/// Stage s has chunks s, s + stages, … of the network; micro-batches go through them in that order.
+/// Micro-batches go through the network's parts 0, 1, … Stage s has parts s, s + stages, …; or where the network turns
+/// back at both ends, s, 2 · stages − 1 − s, 2 · stages + s, …, and the first stage has its end too.
 struct extent {
   int stages = 1;
   int micro_batches = 1;
   int chunks = 1;
+  bool turns = false;
 
   /// Refuses numbers below 1.
   constexpr refusal check() const {
@@ -37,6 +39,14 @@ struct extent {
                                                          : refusal{};
   }
   constexpr int forwards() const { return micro_batches * chunks; }  ///< of a stage
+  constexpr int parts() const { return stages * chunks; }
+  constexpr int part_of(int stage, int chunk) const {
+    return chunk * stages + (turns && chunk % 2 == 1 ? stages - 1 - stage : stage);
+  }
+  constexpr int stage_of(int part) const {
+    const int place = part % stages;
+    return turns && part / stages % 2 == 1 ? stages - 1 - place : place;
+  }
   friend constexpr bool operator==(const extent&, const extent&) = default;
 };
 
@@ -45,6 +55,7 @@ enum class order : signed char {
   gpipe,        ///< all forwards, then all backwards (Y. Huang et al., GPipe, NeurIPS 2019)
   one_f_one_b,  ///< a forward and a backward in turns (D. Narayanan et al., PipeDream-Flush, ICML 2021)
   interleaved,  ///< the same over several chunks a stage (D. Narayanan et al., Megatron-LM, SC 2021)
+  zb_h1,        ///< 1F1B whose backwards of weights fill what waits (P. Qi et al., Zero Bubble, ICLR 2024)
   forward_only
 };
 
@@ -54,17 +65,25 @@ enum class order : signed char {
 /// are left. Let there be S stages, M micro-batches and C chunks, and R micro-batches in the first interleaved round.
 /// The warm-up of stage s is M C for GPipe, min(M, S − 1 − s) for 1F1B, and min(M C, 2 (S − 1 − s) + (C − 1) R) for
 /// interleaved.
+///
+/// ZB-H1 begins with min(M, S − s) forwards. Then it runs the backward of inputs of micro-batch i, that of weights of i
+/// − s, and the next forward, in turns. Where all take as long it waits S − 1 steps, a third of what 1F1B does (for M ≥
+/// S), and keeps as much.
 struct schedule {
   order by = order::one_f_one_b;
   extent of;
 
   constexpr refusal check() const { return of.check(); }
-  constexpr int count() const { return by == order::forward_only ? of.forwards() : 2 * of.forwards(); }
+  constexpr int count() const {
+    if (by == order::forward_only) return of.forwards();
+    return (by == order::zb_h1 ? 3 : 2) * of.forwards();
+  }
 
   constexpr int warm_up(int stage) const {
     const int all = of.forwards(), behind = of.stages - 1 - stage;
     switch (by) {
       case order::one_f_one_b: return behind < all ? behind : all;
+      case order::zb_h1: return behind + 1 < all ? behind + 1 : all;
       case order::interleaved: {
         const int some = 2 * behind + (of.chunks - 1) * first_round();
         return some < all ? some : all;
@@ -77,6 +96,7 @@ struct schedule {
   constexpr operation at(int stage, int i) const {
     const int warm = warm_up(stage), in_turns = of.forwards() - warm, k = i - warm;
     if (i < warm) return forward(i);
+    if (by == order::zb_h1) return zero_bubble(stage, warm, k);
     if (k >= 2 * in_turns) return backward(k - in_turns);
     return k % 2 == 0 ? forward(warm + k / 2) : backward(k / 2);
   }
@@ -94,6 +114,18 @@ struct schedule {
     if (behind < 0) return {does, k % first, k / first};
     const int round = behind / (of.stages * of.chunks), rest = behind % (of.stages * of.chunks);
     return {does, first + round * of.stages + rest % of.stages, rest / of.stages};
+  }
+  // The k-th operation behind the warm-up. Turn i has a backward of inputs, of weights from turn `stage` on, and a
+  // forward while there are some.
+  constexpr operation zero_bubble(int stage, int warm, int k) const {
+    const int all = of.forwards(), forwards = all - warm;
+    const auto before = [&](int i) { return i + (i > stage ? i - stage : 0) + (i < forwards ? i : forwards); };
+    int i = k / 3;
+    while (i < all && before(i + 1) <= k) ++i;
+    if (i >= all) return numbered((all > stage ? all - stage : 0) + k - before(all), work::backward_of_weights);
+    const int place = k - before(i);
+    if (place == 0) return numbered(i, work::backward_of_inputs);
+    return place == 1 && i >= stage ? numbered(i - stage, work::backward_of_weights) : forward(warm + i);
   }
   constexpr operation forward(int k) const { return numbered(k, work::forward); }
   constexpr operation backward(int k) const {

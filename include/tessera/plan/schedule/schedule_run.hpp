@@ -12,6 +12,11 @@ struct run {
   tessera::engine::heap_array<int>
       live;                ///< by stage: most forwards whose backward has not run, which is what a stage keeps
   index_t operations = 0;  ///< of all stages
+  int longest = 0;         ///< the operations of the stage that has most
+  tessera::engine::heap_array<int> begins;  ///< of the operations of each stage, `longest` places for each
+
+  /// The step in which a stage's i-th operation begins.
+  constexpr int begin_of(int stage, int i) const { return begins[stage * longest + i]; }
 
   /// The share of a stage's time in which it waits, over all stages: 1 − operations / (stages · span).
   constexpr double bubble() const {
@@ -26,7 +31,7 @@ namespace engine {
 class ends {
  public:
   constexpr explicit ends(const extent& of) : of_(of), steps_(index_t{4} * of.stages * of.chunks * of.micro_batches) {}
-  constexpr int parts() const { return of_.stages * of_.chunks; }
+  constexpr int parts() const { return of_.parts(); }
   constexpr int& at(work does, int part, int micro_batch) {
     const int kind = static_cast<int>(does);
     return steps_[(kind * parts() + part) * of_.micro_batches + micro_batch];
@@ -48,6 +53,34 @@ struct awaited {
   int stage = -1;
 };
 
+// The micro-batches that each part ran, in their order: the part behind runs them in the same, as a transport brings
+// them. So does the part before of their backwards.
+class passages {
+ public:
+  constexpr explicit passages(const extent& of)
+      : of_(of),
+        ran_(index_t{2} * of.stages * of.chunks * of.micro_batches),
+        count_(index_t{2} * of.stages * of.chunks) {}
+
+  /// Notes an operation; the micro-batch that should have been in its place, or -1.
+  constexpr int overtaken(int stage, const operation& x) {
+    if (x.does == work::backward_of_weights) return -1;
+    const int part = of_.part_of(stage, x.chunk), back = x.does == work::forward ? 0 : 1;
+    const int before = back == 0 ? part - 1 : part + 1;
+    const int place = count_[back * parts() + part]++;
+    ran_[(back * parts() + part) * of_.micro_batches + place] = x.micro_batch;
+    if (before < 0 || before >= parts()) return -1;
+    const int other = ran_[(back * parts() + before) * of_.micro_batches + place];
+    return other == x.micro_batch ? -1 : other;
+  }
+
+ private:
+  constexpr int parts() const { return of_.parts(); }
+
+  extent of_;
+  tessera::engine::heap_array<int> ran_, count_;
+};
+
 template <class Schedule>
 constexpr int count_of(const Schedule& s, int stage) {
   if constexpr (requires { s.count(stage); }) return s.count(stage);
@@ -55,12 +88,12 @@ constexpr int count_of(const Schedule& s, int stage) {
 }
 
 constexpr awaited awaited_by(ends& so_far, const extent& of, int stage, const operation& x) {
-  const int part = x.chunk * of.stages + stage;
+  const int part = of.part_of(stage, x.chunk);
   awaited last;
   const auto needs = [&](int end, int on_part) {
     if (last.end < 0) return;
-    if (end == 0) last = {-1, on_part % of.stages};
-    else if (end > last.end) last = {end, on_part % of.stages};
+    if (end == 0) last = {-1, of.stage_of(on_part)};
+    else if (end > last.end) last = {end, of.stage_of(on_part)};
   };
   if (x.does == work::forward) {
     if (part > 0) needs(so_far.at(work::forward, part - 1, x.micro_batch), part - 1);
@@ -75,7 +108,7 @@ constexpr awaited awaited_by(ends& so_far, const extent& of, int stage, const op
 // Whether an operation is one of the schedule's, and has not run, nor its backward before its forward.
 constexpr bool may_follow(ends& so_far, const extent& of, int stage, const operation& x) {
   if (x.micro_batch < 0 || x.micro_batch >= of.micro_batches || x.chunk < 0 || x.chunk >= of.chunks) return false;
-  const int part = x.chunk * of.stages + stage;
+  const int part = of.part_of(stage, x.chunk);
   const auto ran = [&](work does) { return so_far.at(does, part, x.micro_batch) > 0; };
   switch (x.does) {
     case work::forward: return !ran(work::forward);
@@ -102,7 +135,11 @@ constexpr run run_of(const Schedule& s) {
   const extent& of = s.of;
   engine::ends ends(of);
   tessera::engine::heap_array<int> next(of.stages), free = next, kept = next;
+  engine::passages passed(of);
   r.live = next;
+  for (int stage = 0; stage < of.stages; ++stage)
+    if (const int n = engine::count_of(s, stage); n > r.longest) r.longest = n;
+  r.begins = tessera::engine::heap_array<int>(index_t{of.stages} * r.longest);
   bool training = false;
   for (bool moved = true; moved;) {
     moved = false;
@@ -115,9 +152,14 @@ constexpr run run_of(const Schedule& s) {
         }
         const engine::awaited last = engine::awaited_by(ends, of, stage, x);
         if (last.end < 0) break;
+        if (const int other = passed.overtaken(stage, x); other >= 0) {
+          r.why = refusal{code::pipeline_overtakes, stage, next[stage], other};
+          return r;
+        }
         const int begin = last.end > free[stage] ? last.end : free[stage];
         free[stage] = begin + 1;
-        ends.at(x.does, x.chunk * of.stages + stage, x.micro_batch) = free[stage];
+        r.begins[stage * r.longest + next[stage]] = begin;
+        ends.at(x.does, of.part_of(stage, x.chunk), x.micro_batch) = free[stage];
         if (x.does == work::forward) ++kept[stage];
         if (kept[stage] > r.live[stage]) r.live[stage] = kept[stage];
         if (x.does == work::backward || x.does == work::backward_of_weights) --kept[stage];
@@ -141,7 +183,7 @@ constexpr run run_of(const Schedule& s) {
     int missing = 0;
     for (int chunk = 0; chunk < of.chunks; ++chunk)
       for (int m = 0; m < of.micro_batches; ++m) {
-        const int part = chunk * of.stages + stage;
+        const int part = of.part_of(stage, chunk);
         missing += ends.at(work::forward, part, m) == 0;
         if (!training) continue;
         missing += ends.returned(part, m) == 0;

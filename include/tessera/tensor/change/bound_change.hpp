@@ -18,7 +18,7 @@ class bound_change {
       : team_(team),
         from_(std::move(from)),
         to_(std::move(to)),
-        workers_(team.crew_of(from_->layout().mesh, to_->layout().mesh)),
+        workers_(team.crew_of(from_->layout(), to_->layout())),
         element_(e),
         options_(detail::options_of(team, detail::scalar_type_of(e))),
         why_(context.why),
@@ -80,6 +80,10 @@ class bound_change {
     return room;
   }
 
+  /// Binds its exchanges ahead of their first use; all its workers do.
+  void bind(const call_context& context) {
+    for (bound_phase& p : phases_) bound(p, context);
+  }
   /// The first exchange's plan.
   const exchange_plan& plan(const call_context& context) { return bound(phases_[0], context)->plan(); }
 

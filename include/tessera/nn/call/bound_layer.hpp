@@ -91,9 +91,8 @@ class bound_layer {
   }
   /// Those who run it: the workers of what the local operation takes, or gives where it takes nothing.
   const crew& workers() const {
-    return *once<const crew*>([&]() -> const crew* {
-      return &team->crew_of((inputs.empty() ? results[0].from : inputs[0].to)->layout().mesh);
-    });
+    return *once<const crew*>(
+        [&]() -> const crew* { return &team->crew_of((inputs.empty() ? results[0].from : inputs[0].to)->layout()); });
   }
   /// An operand as the local operation takes it.
   at::Tensor ready(const at::Tensor& x, std::size_t i = 0) const { return carried(x, inputs[i]); }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/layer/bound_layer.hpp>
+#include <tessera/nn/call/bound_layer.hpp>
 #include <tessera/nn/parameter/buffer.hpp>
 #include <tessera/nn/parameter/parameter.hpp>
 #include <tessera/operation/plan/number.hpp>

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <tessera/nn/pipeline/pipeline_batch.hpp>
+
+#include <algorithm>
+
+namespace tessera::nn::engine {
+
+TESSERA_INLINE void pipeline_run::forward(batch& b, const pipeline::operation& x) {
+  micro_batch& now = b.of[static_cast<std::size_t>(x.micro_batch)];
+  const int part = of_.part_of(stage_, x.chunk);
+  const c10::AutoGradMode graph(b.trains);
+  const auto leaf = [&](const crossing& c, at::Tensor y) {
+    if (b.trains && has_gradient(b, c)) y.requires_grad_();
+    now.came[number_of(c)] = y;
+    now.values[c.to] = y;
+  };
+  for (const crossing& c : map_.crossings)
+    if (c.stays && c.receiver == part) leaf(c, now.left[number_of(c)].detach());
+  const std::vector<std::size_t>& weighted = weighted_[static_cast<std::size_t>(part)];
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < my().steps.size();) {
+    if (const crossing* c = crossed_[i]; c != nullptr) {
+      if (c->sender == part && !c->stays) {
+        now.left[number_of(*c)] = now.values[c->from];
+        send(b, *c, now.values[c->from], x, false);
+      }
+      if (c->receiver == part && !c->stays) leaf(*c, receive(b, *c, x, false));
+      ++i;
+      continue;
+    }
+    if (map_.part[i] != part) {
+      ++i;
+      continue;
+    }
+    std::size_t end = i + 1;
+    const auto is_weighted = [&](std::size_t step) { return next != weighted.size() && weighted[next] == step; };
+    while (end < my().steps.size() && crossed_[end] == nullptr && map_.part[end] == part && !is_weighted(end - 1))
+      ++end;
+    now.steps->part(i, end, now.values);
+    if (is_weighted(end - 1)) {
+      const executor::step& s = my().steps[end - 1];
+      std::vector<at::Tensor>& y = now.weighted[static_cast<std::size_t>(part)][next++].y;
+      for (int r = 0; b.trains && r < s.record->plan().outputs(); ++r)
+        if (const at::Tensor& one = now.values[s.first_result + static_cast<std::size_t>(r)]; one.requires_grad())
+          y.push_back(one);
+    }
+    i = end;
+  }
+  for (const crossing& c : map_.crossings)
+    if (c.stays && c.sender == part) now.left[number_of(c)] = now.values[c.from];
+  for (std::size_t k = 0; k < now.outputs.size(); ++k)
+    if (map_.made_in[output_of(k)] == part) now.outputs[k] = now.values[output_of(k)];
+  for (std::size_t v = 0; v < now.values.size(); ++v)
+    if (map_.made_in[v] == part) now.values[v].reset();
+}
+
+// What is recomputed has one backward, and so have weights that several steps of the part share.
+TESSERA_INLINE std::vector<std::size_t> pipeline_run::steps_with_weights(int part) const {
+  std::vector<std::size_t> steps;
+  std::vector<const void*> seen;
+  for (std::size_t i = 0; i < map_.part.size(); ++i) {
+    if (map_.part[i] != part || crossed_[i] != nullptr) continue;
+    for (const executor::recomputed_steps& r : my().recomputed)
+      if (r.first <= i && i < r.end) return {};
+    for (const parameter& p : my().states[i].parameters) {
+      const void* leaf = p.stored().local().unsafeGetTensorImpl();
+      if (std::find(seen.begin(), seen.end(), leaf) != seen.end()) return {};
+      seen.push_back(leaf);
+    }
+    if (!my().states[i].parameters.empty()) steps.push_back(i);
+  }
+  return steps;
+}
+
+TESSERA_INLINE void pipeline_run::backward(batch& b, const pipeline::operation& x) {
+  micro_batch& now = b.of[static_cast<std::size_t>(x.micro_batch)];
+  const int part = of_.part_of(stage_, x.chunk);
+  std::vector<at::Tensor> from, gradients;
+  for (const crossing& c : map_.crossings) {
+    if (c.sender != part || !has_gradient(b, c)) continue;
+    at::Tensor& y = now.left[number_of(c)];
+    const at::Tensor g = c.stays ? now.came[number_of(c)].grad() : receive(b, c, x, true);
+    if (y.requires_grad() && g.defined()) {
+      from.push_back(y);
+      gradients.push_back(g);
+    }
+    y.reset();
+    if (c.stays) now.came[number_of(c)].reset();
+  }
+  if (map_.made_in[output_of(0)] == part && now.outputs[0].requires_grad()) {
+    const tensor<dyn> loss = tessera::detail::tensor_of(my().team, now.bound->where[output_of(0)], now.outputs[0], 0);
+    from.push_back(now.outputs[0]);
+    gradients.push_back(tessera::detail::seed_of(loss) * now.weight);
+  }
+  if (x.does == pipeline::work::backward_of_inputs && !weighted_[static_cast<std::size_t>(part)].empty())
+    backward_of_inputs(now, part, from, gradients);
+  else if (!from.empty()) torch::autograd::backward(from, gradients);
+  for (std::size_t k = 0; k < now.outputs.size(); ++k)
+    if (map_.made_in[output_of(k)] == part) now.outputs[k] = now.outputs[k].detach();
+  for (const crossing& c : map_.crossings) {
+    if (c.stays || c.receiver != part || !has_gradient(b, c)) continue;
+    at::Tensor& y = now.came[number_of(c)];
+    const at::Tensor g = y.grad();
+    send(b, c, g.defined() ? g : at::zeros_like(y), x, true);
+    y.reset();
+  }
+}
+
+// Stops at what steps with weights gave, so that the backward of weights goes on from there.
+TESSERA_INLINE void pipeline_run::backward_of_inputs(micro_batch& now, int part, const std::vector<at::Tensor>& from,
+                                                     const std::vector<at::Tensor>& gradients) const {
+  using torch::autograd::impl::gradient_edge;
+  torch::autograd::edge_list roots, ends;
+  for (const at::Tensor& y : from) roots.push_back(gradient_edge(y));
+  std::vector<at::Tensor> leaves;
+  for (const crossing& c : map_.crossings)
+    if (const at::Tensor& x = now.came[number_of(c)]; c.receiver == part && x.defined() && x.requires_grad()) {
+      leaves.push_back(x);
+      ends.push_back(gradient_edge(x));
+    }
+  std::vector<weighted_results>& all = now.weighted[static_cast<std::size_t>(part)];
+  for (const weighted_results& w : all)
+    for (const at::Tensor& y : w.y) ends.push_back(gradient_edge(y));
+  if (roots.empty() || ends.empty()) return;
+  const auto found = torch::autograd::Engine::get_default_engine().execute(roots, gradients, true, false, false, ends);
+  auto next = found.begin();
+  for (at::Tensor& x : leaves) {
+    const at::Tensor& g = *next++;
+    if (g.defined()) x.mutable_grad() = x.grad().defined() ? x.grad() + g : g;
+  }
+  for (weighted_results& w : all)
+    for (std::size_t r = 0; r < w.y.size(); ++r) w.gradients.push_back(*next++);
+}
+
+TESSERA_INLINE void pipeline_run::backward_of_weights(batch& b, const pipeline::operation& x) const {
+  const int part = of_.part_of(stage_, x.chunk);
+  const std::vector<std::size_t>& steps = weighted_[static_cast<std::size_t>(part)];
+  std::vector<weighted_results>& all =
+      b.of[static_cast<std::size_t>(x.micro_batch)].weighted[static_cast<std::size_t>(part)];
+  for (std::size_t k = steps.size(); k-- > 0;) {
+    std::vector<at::Tensor> y, gradients, leaves;
+    for (std::size_t r = 0; r < all[k].gradients.size(); ++r)
+      if (all[k].gradients[r].defined()) {
+        y.push_back(all[k].y[r]);
+        gradients.push_back(all[k].gradients[r]);
+      }
+    for (const parameter& p : my().states[steps[k]].parameters)
+      if (p.leaf().requires_grad()) leaves.push_back(p.leaf());
+    if (!y.empty() && !leaves.empty()) torch::autograd::backward(y, gradients, false, false, leaves);
+    all[k] = {};
+  }
+}
+
+}  // namespace tessera::nn::engine

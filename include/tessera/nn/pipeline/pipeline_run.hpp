@@ -1,0 +1,105 @@
+#pragma once
+
+#include <tessera/nn/network/executor.hpp>
+#include <tessera/nn/pipeline/stage_map.hpp>
+#include <tessera/plan/schedule/schedule_run.hpp>
+#include <tessera/plan/schedule/stages.hpp>
+#include <tessera/tensor/change/running_change.hpp>
+
+#include <deque>
+#include <string>
+
+namespace tessera::nn {
+
+/// How a network is run in a pipeline.
+struct pipeline_options {
+  pipeline::micro_batch_sizes rows = pipeline::micro_batch_sizes::equal;  ///< whether they may differ by one
+  bool loss_is_mean = true;  ///< the loss of a batch is the mean over its rows, else their sum
+  /// inputs that are no rows of a batch: each micro-batch has them whole
+  std::vector<std::size_t> whole_inputs{};
+};
+
+namespace engine {
+
+/// A network that stages run by a schedule. Each worker runs the operations of its stage in their order.
+///
+/// What goes to another stage is begun where it is made, and ended when an answer says that it was taken. What comes is
+/// begun and ended where it is needed. So a worker waits for what an operation needs, and for nothing else.
+class pipeline_run {
+ public:
+  using operations = std::vector<std::vector<pipeline::operation>>;
+
+  /// Of a schedule that was proved, by stage.
+  pipeline_run(const executor& net, std::string_view axis, const pipeline::extent& of, operations all,
+               pipeline_options options);
+  pipeline_run(const pipeline_run&) = delete;
+  pipeline_run& operator=(const pipeline_run&) = delete;
+
+  /// The outputs of the whole batch. Where it trains, gradients are added to the parameters'; behind the `last` batch
+  /// before a step those that are held are summed over workers.
+  std::vector<tensor<dyn>> run(std::span<const tensor<dyn>> inputs, bool trains, bool last, call_site at);
+
+  const stage_map& stages() const { return map_; }
+
+ private:
+  struct batch;
+  struct micro_batch;
+  class backward_now;
+  /// What another stage takes behind an operation of its list.
+  struct sent {
+    int stage;
+    std::size_t taken_at;
+    std::shared_ptr<tessera::engine::bound_change> change;
+    std::unique_ptr<tessera::engine::running_change> goes;
+  };
+
+  executor::state& my() const { return *net_.state_; }
+  std::size_t place_of(int part, pipeline::work does, int micro_batch) const;
+  std::size_t number_of(const crossing& c) const { return static_cast<std::size_t>(&c - map_.crossings.data()); }
+  /// The value of a stage of which an output is made.
+  std::size_t output_of(std::size_t k) const;
+  bool has_gradient(const batch& b, const crossing& c) const;
+  tessera::engine::call_context context_of(const batch& b, const crossing& c, bool back) const;
+  std::shared_ptr<tessera::engine::bound_change> change_of(const micro_batch& m, const crossing& c, bool back,
+                                                           const tessera::engine::call_context& now) const;
+
+  batch begin(std::span<const tensor<dyn>> inputs, bool trains, call_site at);
+  void enter(batch& b) const;
+  void cut(batch& b) const;
+  void bind(batch& b) const;
+  void forward(batch& b, const pipeline::operation& x);
+  void backward(batch& b, const pipeline::operation& x);
+  void backward_of_inputs(micro_batch& now, int part, const std::vector<at::Tensor>& from,
+                          const std::vector<at::Tensor>& gradients) const;
+  void backward_of_weights(batch& b, const pipeline::operation& x) const;
+  /// The steps of a part whose weights have a backward of their own; none where it is taken whole.
+  std::vector<std::size_t> steps_with_weights(int part) const;
+  std::vector<tensor<dyn>> leave(batch& b) const;
+
+  void send(const batch& b, const crossing& c, const at::Tensor& x, const pipeline::operation& of, bool back);
+  at::Tensor receive(const batch& b, const crossing& c, const pipeline::operation& of, bool back);
+  /// Ends what a stage has taken before a place of its list; all without one.
+  void end_taken(int stage, std::size_t before);
+
+  executor net_;  ///< that shares the network's state
+  int axis_;
+  pipeline::extent of_;
+  operations operations_;
+  pipeline_options options_;
+  stage_map map_;
+  std::vector<const crossing*> crossed_;            ///< by node
+  std::vector<const char*> names_;                  ///< of crossings, in messages
+  std::vector<std::vector<std::size_t>> weighted_;  ///< by part: `steps_with_weights`, where backwards are apart
+  int stage_ = -1;                                  ///< this worker's, or none
+  std::deque<sent> under_way_;
+};
+
+}  // namespace engine
+
+}  // namespace tessera::nn
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/pipeline/pipeline_batch_impl.hpp>
+#include <tessera/nn/pipeline/pipeline_operations_impl.hpp>
+#include <tessera/nn/pipeline/pipeline_run_impl.hpp>
+#endif

@@ -1,0 +1,164 @@
+#pragma once
+
+#include <tessera/nn/pipeline/pipeline_batch.hpp>
+
+#include <algorithm>
+
+namespace tessera::nn::engine {
+
+TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view axis, const pipeline::extent& of,
+                                          operations all, pipeline_options options)
+    : of_(of), operations_(std::move(all)), options_(std::move(options)) {
+  net.here();
+  net_.state_ = net.state_;
+  const mesh_value& mesh = my().team->mesh();
+  axis_ = mesh.find(text(axis.data(), static_cast<int>(axis.size())));
+  const index_t extent = axis_ < 0 ? 0 : mesh.axes[axis_].extent;
+  check(extent == of.stages ? refusal{} : refusal{code::no_stage_axis, of.stages, extent}, axis);
+  coordinates at;
+  if (mesh.locate(my().team->rank(), at)) stage_ = at[axis_];
+
+  std::vector<staged_node> nodes;
+  std::vector<layout> lie(static_cast<std::size_t>(my().program.inputs));
+  std::vector<const char*> called;
+  for (const executor::step& s : my().steps) {
+    const layer_plan p = s.record->plan();
+    nodes.push_back({s.operands, s.first_result, static_cast<std::size_t>(p.outputs()), s.record->moves_only});
+    called.push_back(s.called);
+    for (std::size_t i = 0; i < s.operands.size(); ++i) lie[s.operands[i]] = p.given(static_cast<int>(i));
+    for (int r = 0; r < p.outputs(); ++r) lie.push_back(p.output(r));
+  }
+  std::vector<const layout*> values;
+  for (const layout& x : lie) values.push_back(&x);
+  map_ = stages_of(nodes, values, axis_, of_, called);
+  crossed_.assign(nodes.size(), nullptr);
+  for (const crossing& c : map_.crossings) {
+    const std::string word = fmt::format("crossing {}", &c - map_.crossings.data());
+    names_.push_back(tessera::detail::kept_name(c.node == crossing::no_node ? word : word + ", " + called[c.node]));
+    if (c.node != crossing::no_node) crossed_[c.node] = &c;
+  }
+  for (const executor::recomputed_steps& r : my().recomputed)
+    for (std::size_t i = r.first; i < r.end; ++i)
+      if (crossed_[i] != nullptr || map_.part[i] != map_.part[r.first])
+        throw error(refusal{code::recomputed_over_stages, of_.stage_of(map_.part[r.first])}, called[i]);
+  const auto is_of_weights = [](const pipeline::operation& x) { return x.does == pipeline::work::backward_of_weights; };
+  const bool apart = std::any_of(operations_.begin(), operations_.end(), [&](const auto& list) {
+    return std::any_of(list.begin(), list.end(), is_of_weights);
+  });
+  for (int part = 0; part < of_.parts(); ++part)
+    weighted_.push_back(apart ? steps_with_weights(part) : std::vector<std::size_t>{});
+}
+
+TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor<dyn>> inputs, bool trains, bool last,
+                                                          call_site at) {
+  using pipeline::work;
+  batch b = begin(inputs, trains, at);
+  b.last = last;
+  if (stage_ >= 0) {
+    const std::vector<pipeline::operation>& mine = operations_[static_cast<std::size_t>(stage_)];
+    const auto goes_back = [](const pipeline::operation& x) { return x.does != work::forward; };
+    b.backwards_left = static_cast<std::size_t>(std::count_if(mine.begin(), mine.end(), goes_back));
+    for (const pipeline::operation& x : mine) {
+      if (goes_back(x) && !trains) continue;
+      const backward_now window(b, goes_back(x) ? net_.held_gradients().get() : nullptr);
+      try {
+        if (x.does == work::forward) forward(b, x);
+        else if (x.does == work::backward_of_weights) backward_of_weights(b, x);
+        else backward(b, x);
+      } catch (const std::exception& e) {
+        if (my().team->carrier().failure()) throw;
+        std::throw_with_nested(
+            error(refusal{code::pipeline_failed, stage_, x.micro_batch},
+                  fmt::format("{}: {}", x.does == work::forward ? "forward" : "backward", e.what())));
+      }
+    }
+    for (int s = 0; s < of_.stages; ++s) end_taken(s, ~std::size_t{0});
+    if (trains && last && !net_.held_gradients()->members().empty()) net_.held_gradients()->reduce(at);
+  }
+  if (trains)
+    net_.each_parameter([](const parameter& p) {  // of other stages: what it has none of, its gradient has none of
+      const at::Tensor& x = p.stored().local();
+      if (x.requires_grad() && x.numel() == 0 && !x.grad().defined()) x.mutable_grad() = at::zeros_like(x);
+    });
+  return leave(b);
+}
+
+TESSERA_INLINE tessera::engine::call_context pipeline_run::context_of(const batch& b, const crossing& c,
+                                                                      bool back) const {
+  return {.why = back ? purpose::backward : purpose::forward, .name = names_[number_of(c)], .at = b.at};
+}
+TESSERA_INLINE std::shared_ptr<tessera::engine::bound_change> pipeline_run::change_of(
+    const micro_batch& m, const crossing& c, bool back, const tessera::engine::call_context& now) const {
+  team_state& team = *my().team;
+  const tessera::engine::shared_layout_handle &from = m.bound->where[c.from], &to = m.bound->where[c.to];
+  const element e = m.bound->values[c.from].element;
+  if (!back) return tessera::detail::bound_change_of(team, from, to, e, now);
+  return tessera::detail::bound_change_of(team, team.intern(cotangent(to->layout())),
+                                          team.intern(cotangent(from->layout())), e, now);
+}
+TESSERA_INLINE std::size_t pipeline_run::output_of(std::size_t k) const {
+  std::size_t v = my().outputs[k];
+  while (map_.made_in[v] == stage_map::behind) {
+    const auto maker = std::find_if(my().steps.begin(), my().steps.end(),
+                                    [&](const executor::step& s) { return s.first_result == v; });
+    v = maker->operands[0];
+  }
+  return v;
+}
+TESSERA_INLINE bool pipeline_run::has_gradient(const batch& b, const crossing& c) const {
+  return has_cotangent(b.bound->values[c.from].element);
+}
+
+TESSERA_INLINE std::size_t pipeline_run::place_of(int part, pipeline::work does, int micro_batch) const {
+  const auto& list = operations_[static_cast<std::size_t>(of_.stage_of(part))];
+  const auto is = [&](const pipeline::operation& x) {
+    const bool alike = does == pipeline::work::forward
+                           ? x.does == does
+                           : x.does == pipeline::work::backward || x.does == pipeline::work::backward_of_inputs;
+    return alike && x.chunk == part / of_.stages && x.micro_batch == micro_batch;
+  };
+  return static_cast<std::size_t>(std::find_if(list.begin(), list.end(), is) - list.begin());
+}
+
+TESSERA_INLINE void pipeline_run::send(const batch& b, const crossing& c, const at::Tensor& x,
+                                       const pipeline::operation& of, bool back) {
+  const tessera::engine::call_context context = context_of(b, c, back);
+  const tessera::engine::scoped_context here(*my().team, context);
+  const auto change = change_of(b.of[static_cast<std::size_t>(of.micro_batch)], c, back, context);
+  if (change->stays()) return;
+  const int part = back ? c.sender : c.receiver;
+  const std::size_t taken_at = place_of(part, of.does, of.micro_batch);
+  under_way_.push_back({of_.stage_of(part), taken_at, change,
+                        std::make_unique<tessera::engine::running_change>(*change, x.detach(), context)});
+}
+
+TESSERA_INLINE at::Tensor pipeline_run::receive(const batch& b, const crossing& c, const pipeline::operation& of,
+                                                bool back) {
+  const tessera::engine::call_context context = context_of(b, c, back);
+  const tessera::engine::scoped_context here(*my().team, context);
+  const auto change = change_of(b.of[static_cast<std::size_t>(of.micro_batch)], c, back, context);
+  const at::TensorOptions options =
+      tessera::detail::options_of(*my().team, tessera::detail::scalar_type_of(b.bound->values[c.from].element));
+  const auto room = [&](const tessera::engine::box_vector& sizes) {
+    return tessera::detail::empty_box(at::IntArrayRef(sizes.begin(), sizes.end()), options);
+  };
+  if (change->stays()) return room(change->to()->extents());
+  tessera::engine::running_change comes(*change, room(change->from()->extents()), context);
+  const at::Tensor y = comes.finish();
+  const int part = back ? c.receiver : c.sender;
+  end_taken(of_.stage_of(part), place_of(part, of.does, of.micro_batch));
+  return y;
+}
+
+TESSERA_INLINE void pipeline_run::end_taken(int stage, std::size_t before) {
+  for (auto s = under_way_.begin(); s != under_way_.end();) {
+    if (s->stage != stage || s->taken_at >= before) {
+      ++s;
+      continue;
+    }
+    s->goes->finish();
+    s = under_way_.erase(s);
+  }
+}
+
+}  // namespace tessera::nn::engine
