@@ -73,16 +73,16 @@ std::string differs(const team_handle& team, const Schedule& schedule, index_t r
   const std::vector<tensor<dyn>> given{distribute(team, lies, x.to(device_of(t))),
                                        distribute(team, lies, y.to(device_of(t)))};
   const auto far = [&](const tensor<dyn>& found) {
-    return std::abs(full_tensor(found).cpu().item<double>() - loss.item<double>()) > 1e-13;
+    return std::abs(full_tensor(found).cpu().item<double>() - loss.item<double>()) > 1e-12;
   };
   std::string wrong = far(pipeline.forward_backward(given)[0]) ? "the loss " : "";
   net.each_parameter([&](const nn::parameter& q) {
     const at::Tensor off = full_tensor(q.stored().grad()).cpu() - leaves.at(q.path()).grad();
-    if (off.abs().max().item<double>() > 1e-13) wrong += q.path() + " ";
+    if (off.abs().max().item<double>() > 1e-12) wrong += q.path() + " ";
   });
   const auto alone = pipeline.forward(given);
   if (far(alone[0]) || far(alone[1])) wrong += "forward alone ";
-  if (std::abs(alone[1].local().cpu().item<double>() - loss.item<double>()) > 1e-13) wrong += "the loss for all ";
+  if (std::abs(alone[1].local().cpu().item<double>() - loss.item<double>()) > 1e-12) wrong += "the loss for all ";
   return wrong;
 }
 

@@ -4,6 +4,7 @@
 
 #include "here.hpp"
 
+#include "tests/support/pipelines.hpp"
 #include "tests/support/trained_network.hpp"
 
 #include <tessera/comm/nccl/over_nccl.hpp>
@@ -24,6 +25,18 @@ namespace {
 
 constexpr int skipped = 77;
 
+/// What differs in the losses and gradients of a network on two stages of two workers.
+std::string in_pipelines(const team_handle& t) {
+  using pipeline::order;
+  mesh_value grid;
+  grid.axes.push({text("data"), 2, 2});
+  grid.axes.push({text("stage"), 2, 1});
+  const team_handle stages = t->over(grid);
+  return pipelined::differs(stages, pipeline::schedule{order::one_f_one_b, {2, 4}}, 10, true) +
+         pipelined::differs(stages, pipeline::schedule{order::interleaved, {2, 3, 2}}, 6) +
+         pipelined::differs(stages, pipeline::schedule{order::zb_h1, {2, 4}}, 8);
+}
+
 /// What goes wrong where the workers of a launch with these options train the network, beside those of the host.
 std::string differs(int argc, char** argv, const launch_options& options, const nn::state_dict& host,
                     const std::string& file) {
@@ -33,6 +46,7 @@ std::string differs(int argc, char** argv, const launch_options& options, const 
     std::string mine;
     for (const auto& [key, one] : trained(t, device_of(t), file))
       if (!at::allclose(one, host.at(key), 1e-9, 1e-11)) mine += key + " differs; ";
+    mine += in_pipelines(t.state());
     const std::scoped_lock now(one_at_a_time);
     if (wrong.empty()) wrong = mine;
   });
@@ -84,7 +98,8 @@ int main(int argc, char** argv) {
   }
   if (launched.rank == 0) {
     std::filesystem::remove(file);
-    fmt::print("4 workers train on {} devices what they train on the host, in {} ways\n", devices_seen(), tried);
+    fmt::print("4 workers train on {} devices what they train on the host, in pipelines too, in {} ways\n",
+               devices_seen(), tried);
   }
   return devices.have_all_back() ? 0 : 1;
 }

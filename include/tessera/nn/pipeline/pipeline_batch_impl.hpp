@@ -1,6 +1,5 @@
 #pragma once
 
-#include <tessera/nn/pipeline/micro_batch_rows.hpp>
 #include <tessera/nn/pipeline/pipeline_batch.hpp>
 
 #include <algorithm>
@@ -47,70 +46,65 @@ TESSERA_INLINE void pipeline_run::enter(batch& b) const {
     if (x.defined() && x.requires_grad()) x = x.detach().requires_grad_();
 }
 
-// Cuts rows into micro-batches, and binds the program for each.
+// The rows of a value that a micro-batch has; none where it has all of it.
+TESSERA_INLINE std::optional<micro_batch_rows> pipeline_run::rows_taken(const batch& b, std::size_t v, int m) const {
+  std::size_t input = v;
+  while (input >= b.inputs.size()) input = my().steps[maker_of(input)].operands[0];
+  const auto& whole = options_.whole_inputs;
+  if (std::find(whole.begin(), whole.end(), input) != whole.end()) return std::nullopt;
+  const layout& lies = b.bound->values[v].layout;
+  std::optional<micro_batch_rows> rows;
+  if (!lies.dims.empty()) rows = rows_of(lies, my().team->rank(), m, of_.micro_batches);
+  if (!rows) throw error(refusal{code::micro_batch_lies_otherwise, static_cast<index_t>(input), m});
+  const index_t all = lies.dims[0].extent, mine = rows->lies.dims[0].extent;
+  const bool equal = options_.rows == pipeline::micro_batch_sizes::equal;
+  if (mine == 0 || (equal && mine * of_.micro_batches != all))
+    throw error(refusal{code::micro_batches_differ, all, of_.micro_batches});
+  return rows;
+}
+
+// Cuts rows into micro-batches, and binds the program for each. What stages take of them are the same rows.
 TESSERA_INLINE void pipeline_run::cut(batch& b) const {
-  const int rank = my().team->rank();
-  const auto is_whole = [&](std::size_t v) {
-    const auto& whole = options_.whole_inputs;
-    while (v >= b.inputs.size()) {  // what an input became
-      const auto maker = std::find_if(my().steps.begin(), my().steps.end(),
-                                      [&](const executor::step& s) { return s.first_result == v; });
-      v = maker->operands[0];
-    }
-    return std::find(whole.begin(), whole.end(), v) != whole.end();
-  };
   double all_rows = 0;
-  std::vector<double> rows_had;
   for (int m = 0; m < of_.micro_batches; ++m) {
     micro_batch& now = b.of.emplace_back();
-    now.values.resize(b.values.size());
+    now.values = b.values;
     std::vector<tensor<dyn>> given;
-    std::vector<micro_batch_rows> cuts(b.values.size());
-    const std::vector<interval>* rows = nullptr;
+    std::vector<std::optional<micro_batch_rows>> cuts(b.values.size());
+    const micro_batch_rows* rows = nullptr;
+    const auto refuse = [&](std::size_t v) {
+      throw error(refusal{code::micro_batch_lies_otherwise, static_cast<index_t>(v), m});
+    };
     for (std::size_t v = 0; v < b.values.size(); ++v) {
-      const at::Tensor& x = b.values[v];
+      at::Tensor& x = now.values[v];
       if (!x.defined()) continue;
-      const layout& lies = b.bound->values[v].layout;
-      now.values[v] = x;
-      if (is_whole(v)) {
-        if (v < b.inputs.size()) given.push_back(b.inputs[v]);
-        continue;
+      cuts[v] = rows_taken(b, v, m);
+      if (const auto& mine = cuts[v]) {
+        x = x.narrow(0, mine->here.lo, mine->here.size());
+        if (stage_of(mine->lies, axis_) >= 0) {
+          if (rows != nullptr && rows->rows != mine->rows) refuse(v);
+          rows = &*mine;
+        }
       }
-      const auto refuse = [&](const reason& why) { throw error(refusal{why, static_cast<index_t>(v), m}); };
-      if (lies.dims.empty()) refuse(code::micro_batch_lies_otherwise);
-      const std::optional<micro_batch_rows> mine = rows_of(lies, rank, m, of_.micro_batches);
-      if (!mine) refuse(code::micro_batch_lies_otherwise);
-      const index_t wanted = lies.dims[0].extent;
-      if (mine->lies.dims[0].extent == 0 || (options_.rows == pipeline::micro_batch_sizes::equal &&
-                                             mine->lies.dims[0].extent * of_.micro_batches != wanted))
-        throw error(refusal{code::micro_batches_differ, wanted, of_.micro_batches});
-      cuts[v] = *mine;
-      now.values[v] = x.narrow(0, mine->here.lo, mine->here.size());
       if (v < b.inputs.size())
-        given.push_back(tessera::detail::tensor_of(my().team, my().team->intern(mine->lies), now.values[v].detach(),
-                                                   b.inputs[v].lineage()));
-      else if (rows != nullptr && *rows != cuts[v].rows) refuse(code::micro_batch_lies_otherwise);
-      const bool taken = v >= b.inputs.size() || stage_of(lies, axis_) >= 0;  // by a stage
-      if (!taken) continue;
-      if (rows != nullptr && *rows != cuts[v].rows) refuse(code::micro_batch_lies_otherwise);
-      if (rows == nullptr) rows_had.push_back(static_cast<double>(mine->lies.dims[0].extent));
-      rows = &cuts[v].rows;
+        given.push_back(cuts[v] ? tessera::detail::tensor_of(my().team, my().team->intern(cuts[v]->lies), x.detach(),
+                                                             b.inputs[v].lineage())
+                                : b.inputs[v]);
     }
     std::vector<const tensor<dyn>*> x;
     for (const tensor<dyn>& one : given) x.push_back(&one);
     now.bound = net_.bound_for(x);
-    for (std::size_t v = b.inputs.size(); v < b.values.size(); ++v)
-      if (b.values[v].defined() && !is_whole(v) && !(now.bound->values[v].layout == cuts[v].lies))
-        throw error(refusal{code::micro_batch_lies_otherwise, static_cast<index_t>(v), m});
+    for (std::size_t v = b.inputs.size(); v < cuts.size(); ++v)
+      if (cuts[v] && !(now.bound->values[v].layout == cuts[v]->lies)) refuse(v);
     now.steps = std::make_shared<const executor::run>(net_.state_, now.bound, b.at);
     now.came.resize(map_.crossings.size());
     now.left.resize(map_.crossings.size());
     now.outputs.resize(my().outputs.size());
     for (const auto& steps : weighted_) now.weighted.emplace_back(steps.size());
-    all_rows += rows_had.size() > static_cast<std::size_t>(m) ? rows_had.back() : 0;
+    now.weight = rows == nullptr ? 1 : static_cast<double>(rows->lies.dims[0].extent);
+    all_rows += now.weight;
   }
-  if (all_rows > 0 && options_.loss_is_mean)
-    for (std::size_t m = 0; m < b.of.size(); ++m) b.of[m].weight = rows_had[m] / all_rows;
+  for (micro_batch& m : b.of) m.weight = options_.loss_is_mean ? m.weight / all_rows : 1;
 }
 
 // Binds all that goes between stages, in one order everywhere, so that no stage waits for another one to bind.
@@ -131,41 +125,47 @@ TESSERA_INLINE void pipeline_run::bind(batch& b) const {
   }
 }
 
+// An output of the whole batch, of what micro-batches gave: numbers by their weights, counts added, rows side by side.
+TESSERA_INLINE at::Tensor pipeline_run::joined(const batch& b, std::size_t k) const {
+  const std::size_t v = output_of(k);
+  if (map_.made_in[v] < 0) return b.values[v].detach();  // an input as it came
+  const tensor_value& is = b.bound->values[v];
+  const tessera::engine::box_vector& sizes = b.bound->where[v]->extents();
+  at::Tensor all = at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()),
+                             tessera::detail::options_of(*my().team, tessera::detail::scalar_type_of(is.element)));
+  index_t row = 0, rows = 0;
+  for (const micro_batch& m : b.of)
+    if (!is.layout.dims.empty()) rows += m.bound->values[v].layout.dims[0].extent;
+  if (!is.layout.dims.empty() && rows != is.layout.dims[0].extent)
+    throw error(refusal{code::micro_batch_lies_otherwise, static_cast<index_t>(k), of_.micro_batches});
+  for (const micro_batch& m : b.of) {
+    const at::Tensor& y = m.outputs[k];
+    if (!y.defined()) continue;
+    if (!is.layout.dims.empty()) {
+      all.narrow(0, row, y.size(0)).copy_(y.detach());
+      row += y.size(0);
+    } else if (has_cotangent(is.element)) {
+      all += y.detach() * m.weight;
+    } else {
+      all += y;
+    }
+  }
+  return all;
+}
+
 // The outputs of the whole batch, moved off the stages where the program says so.
 TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::leave(batch& b) const {
   const at::NoGradGuard none;
   std::vector<at::Tensor> values(b.bound->values.size());
-  for (std::size_t k = 0; k < my().outputs.size(); ++k) {
-    const std::size_t v = output_of(k);
-    const tessera::engine::shared_layout_handle& lies = b.bound->where[v];
-    if (values[v].defined()) continue;
-    if (map_.made_in[v] < 0) {  // an input as it came
-      values[v] = b.values[v].detach();
-      continue;
-    }
-    const tessera::engine::box_vector& sizes = lies->extents();
-    values[v] =
-        at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()),
-                  tessera::detail::options_of(*my().team, tessera::detail::scalar_type_of(b.bound->values[v].element)));
-    index_t row = 0;
-    for (const micro_batch& m : b.of) {
-      const at::Tensor& y = m.outputs[k];
-      if (!y.defined()) continue;
-      if (y.dim() == 0) {
-        values[v] += y.detach() * m.weight;
-      } else {
-        values[v].narrow(0, row, y.size(0)).copy_(y.detach());
-        row += y.size(0);
-      }
-    }
-  }
+  for (std::size_t k = 0; k < my().outputs.size(); ++k)
+    if (at::Tensor& x = values[output_of(k)]; !x.defined()) x = joined(b, k);
   const auto whole = std::make_shared<const executor::run>(net_.state_, b.bound, b.at);
   for (std::size_t i = 0; i < my().steps.size(); ++i)
     if (map_.part[i] == stage_map::behind) {
       const std::size_t v = my().steps[i].operands[0];
       const at::Tensor x = values[v];
       whole->part(i, i + 1, values);
-      values[v] = x;
+      values[v] = x;  // for others
     }
   std::vector<tensor<dyn>> all;
   fingerprint from;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/network/executor.hpp>
+#include <tessera/nn/pipeline/micro_batch_rows.hpp>
 #include <tessera/nn/pipeline/stage_map.hpp>
 #include <tessera/plan/schedule/schedule_run.hpp>
 #include <tessera/plan/schedule/stages.hpp>
@@ -54,7 +55,7 @@ class pipeline_run {
   };
 
   executor::state& my() const { return *net_.state_; }
-  std::size_t place_of(int part, pipeline::work does, int micro_batch) const;
+  std::size_t place_of(int part, pipeline::work does, int m) const;
   std::size_t number_of(const crossing& c) const { return static_cast<std::size_t>(&c - map_.crossings.data()); }
   /// The value of a stage of which an output is made.
   std::size_t output_of(std::size_t k) const;
@@ -62,6 +63,11 @@ class pipeline_run {
   tessera::engine::call_context context_of(const batch& b, const crossing& c, bool back) const;
   std::shared_ptr<tessera::engine::bound_change> change_of(const micro_batch& m, const crossing& c, bool back,
                                                            const tessera::engine::call_context& now) const;
+
+  /// The step that makes a value.
+  std::size_t maker_of(std::size_t v) const;
+  std::optional<micro_batch_rows> rows_taken(const batch& b, std::size_t v, int m) const;
+  at::Tensor joined(const batch& b, std::size_t k) const;
 
   batch begin(std::span<const tensor<dyn>> inputs, bool trains, call_site at);
   void enter(batch& b) const;

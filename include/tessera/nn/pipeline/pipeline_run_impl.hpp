@@ -96,26 +96,28 @@ TESSERA_INLINE std::shared_ptr<tessera::engine::bound_change> pipeline_run::chan
   return tessera::detail::bound_change_of(team, team.intern(cotangent(to->layout())),
                                           team.intern(cotangent(from->layout())), e, now);
 }
+TESSERA_INLINE std::size_t pipeline_run::maker_of(std::size_t v) const {
+  const auto& steps = my().steps;
+  const auto behind = std::upper_bound(
+      steps.begin(), steps.end(), v, [](std::size_t value, const executor::step& s) { return value < s.first_result; });
+  return static_cast<std::size_t>(behind - steps.begin()) - 1;
+}
 TESSERA_INLINE std::size_t pipeline_run::output_of(std::size_t k) const {
   std::size_t v = my().outputs[k];
-  while (map_.made_in[v] == stage_map::behind) {
-    const auto maker = std::find_if(my().steps.begin(), my().steps.end(),
-                                    [&](const executor::step& s) { return s.first_result == v; });
-    v = maker->operands[0];
-  }
+  while (map_.made_in[v] == stage_map::behind) v = my().steps[maker_of(v)].operands[0];
   return v;
 }
 TESSERA_INLINE bool pipeline_run::has_gradient(const batch& b, const crossing& c) const {
   return has_cotangent(b.bound->values[c.from].element);
 }
 
-TESSERA_INLINE std::size_t pipeline_run::place_of(int part, pipeline::work does, int micro_batch) const {
+TESSERA_INLINE std::size_t pipeline_run::place_of(int part, pipeline::work does, int m) const {
   const auto& list = operations_[static_cast<std::size_t>(of_.stage_of(part))];
   const auto is = [&](const pipeline::operation& x) {
     const bool alike = does == pipeline::work::forward
                            ? x.does == does
                            : x.does == pipeline::work::backward || x.does == pipeline::work::backward_of_inputs;
-    return alike && x.chunk == part / of_.stages && x.micro_batch == micro_batch;
+    return alike && x.chunk == part / of_.stages && x.micro_batch == m;
   };
   return static_cast<std::size_t>(std::find_if(list.begin(), list.end(), is) - list.begin());
 }
