@@ -71,7 +71,7 @@ void time(const team_handle& t, at::ScalarType type, index_t length, index_t fea
   p.output(nn::attention_layer{.causal = causal, .streamed = true}(flows[0], flows[1], flows[2]));
   const nn::dynamic_network net(t, seed{1}, p);
 
-  const nn::engine::attention_step step({{{0, length}}, 1, false, 0, {.causal = causal}, {}});
+  const nn::engine::attention_step step({{{0, length}}, 1, false, 0, {.causal = causal}, {}, {}});
   const auto gradient = step.gradient();
   const auto by_pieces = [&] {
     const at::NoGradGuard none;
