@@ -1,4 +1,4 @@
-// A pipeline in one program: four stages that take turns, each on two workers that share its rows; beside the same
+// A pipeline in one program: two stages that take turns, each on two workers that share its rows; beside the same
 // network in one process.
 #include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
@@ -11,29 +11,29 @@ namespace nn = ts::nn;
 
 // [types]
 struct data : ts::axis<2> {};   // the workers that share a batch
-struct stage : ts::axis<4> {};  // those that take turns
+struct stage : ts::axis<2> {};  // those that take turns
 using grid = ts::mesh<data, stage>;
 struct batch : ts::dyn {};
 
 template <int Stage>
 using rows_on = ts::partition<grid, ts::blocks<data>, ts::whole, ts::on<stage, Stage>>;
 using samples = ts::tensor<rows_on<0>, ts::shape<batch, ts::dim<6>>, double>;
-using labels = ts::tensor<ts::partition<grid, ts::blocks<data>, ts::on<stage, 3>>, ts::shape<batch>, std::int64_t>;
+using labels = ts::tensor<ts::partition<grid, ts::blocks<data>, ts::on<stage, 1>>, ts::shape<batch>, std::int64_t>;
 
 struct classifier {
   constexpr auto operator()(auto x, auto y) const {
     const auto first = tanh(nn::linear<16>{}(x));
-    const auto second = tanh(nn::linear<16>{}(ts::to<rows_on<1>>(first)));
-    const auto third = tanh(nn::linear<16>{}(ts::to<rows_on<2>>(second)));
-    return nn::cross_entropy(nn::linear<3>{}(ts::to<rows_on<3>>(third)), y);
+    const auto second = tanh(nn::linear<16>{}(first));
+    const auto third = tanh(nn::linear<16>{}(ts::to<rows_on<1>>(second)));  // the next stage
+    return nn::cross_entropy(nn::linear<3>{}(third), y);
   }
 };
 using net_type = nn::network<classifier, samples, labels>;
 // [end]
 
 // [schedule]
-constexpr ts::pipeline::schedule turns{ts::pipeline::order::one_f_one_b, {.stages = 4, .micro_batches = 8}};
-static_assert(ts::pipeline::run_of(turns).span == 2 * (8 + 4 - 1));  // it ends, in so many steps
+constexpr ts::pipeline::schedule turns{ts::pipeline::order::one_f_one_b, {.stages = 2, .micro_batches = 8}};
+static_assert(ts::pipeline::run_of(turns).span == 2 * (8 + 2 - 1));  // it ends, in so many steps
 // [end]
 
 struct sets {
@@ -86,7 +86,7 @@ std::vector<double> trained_serially(const nn::state_dict& begin, const sets& al
 
 int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [](ts::team<grid>& team) {
-    const sets all = generated(50);  // seven rows in some micro-batches, six in others
+    const sets all = generated(50);  // seven rows in two micro-batches, six in the others
     const net_type net{team, ts::seed{7}};
     const nn::state_dict begin = nn::state_of(net);
     const std::vector<double> losses = trained(team, net, all, 20), wanted = trained_serially(begin, all, 20);

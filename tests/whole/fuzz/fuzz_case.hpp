@@ -52,7 +52,7 @@ inline layout kept(layout x) {
 }
 
 inline constexpr const char* combine_names[]{"", "max", "min", "prod", "any", "all"};
-inline constexpr const char* edge_names[]{"zero", "reflect", "replicate", "periodic"};
+inline constexpr const char* edge_names[]{"zero", "reflect", "replicate", "periodic", "inward"};
 
 // A layout in words without spaces inside an axis or a dimension:
 //

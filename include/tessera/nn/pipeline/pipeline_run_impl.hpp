@@ -11,6 +11,11 @@ TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view 
     : of_(of), operations_(std::move(all)), options_(std::move(options)) {
   net.here();
   net_.state_ = net.state_;
+  // NCCL's calls between two workers have one order, and stages begin theirs in several. A stage whose host waits for
+  // its device would never begin the call that another one's order waits for.
+  if (const team_state& t = *my().team; std::string_view(t.carrier().traits().name) == "nccl")
+    throw error(refusal{code::order_unknown, t.rank(), t.rank()},
+                "a pipeline; let its tensors be carried through the hosts, by through_host");
   const mesh_value& mesh = my().team->mesh();
   axis_ = mesh.find(text(axis.data(), static_cast<int>(axis.size())));
   const index_t extent = axis_ < 0 ? 0 : mesh.axes[axis_].extent;
