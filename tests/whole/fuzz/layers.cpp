@@ -4,6 +4,9 @@
 
 #include <torch/optim/sgd.h>
 
+#include <algorithm>
+#include <set>
+
 namespace tessera::testing::fuzz {
 
 using namespace engine;
@@ -405,13 +408,19 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
       },
       std::chrono::seconds{20}, {}, in_kept_threads);
   if (!run.well()) return "throws: " + run.errors().substr(0, 800);
-  // Workers outside of the mesh hold nothing and are told nothing.
+  // Workers outside of the mesh hold nothing and are told nothing; those at a coordinate where no operand lies are told
+  // what all can know, and not that an index is wrong.
   std::vector<const came_to*> inside;
+  std::set<const came_to*> holders;
   for (const tensor_value& x : c.operands)
-    for (int i = 0; i < x.layout.mesh.size(); ++i) inside.push_back(&run.of(x.layout.mesh.rank(x.layout.mesh.at(i))));
-  const came_to& first = *inside[0];
+    for (int i = 0; i < x.layout.mesh.size(); ++i) {
+      inside.push_back(&run.of(x.layout.mesh.rank(x.layout.mesh.at(i))));
+      if (tessera::engine::cutting{x.layout}.holds(x.layout.mesh.at(i))) holders.insert(inside.back());
+    }
+  const came_to& first =
+      **std::find_if(inside.begin(), inside.end(), [&](const came_to* s) { return holders.contains(s); });
   for (const came_to* s : inside) {
-    if (s->refused != first.refused)
+    if (s->refused != first.refused && (holders.contains(s) || !s->refused.empty()))
       return fmt::format("workers end differently: \"{}\" and \"{}\"", first.refused, s->refused);
     if (!s->kept) return "a refusal changes what is kept";
   }
