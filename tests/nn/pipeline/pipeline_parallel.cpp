@@ -92,6 +92,65 @@ TEST_CASE("what goes between stages is counted", "[law][runtime]") {
   for (const auto& one : out.results) CHECK(one.value_or("") == "");
 }
 
+/// Two layers on two stages and the sum of squares, whose gradients workers of a stage sum in bundles or layer by
+/// layer.
+template <class Layer>
+void build_sum(nn::program& p, const mesh_value& m) {
+  const auto x = p.input({on_stage(m, {dynamic, 5}, 0), element::float64});
+  const auto h = to(on_stage(m, {dynamic, 5}, 1), tanh(Layer{}(x)));
+  p.output(sum(square(Layer{}(h))));
+}
+
+TEST_CASE("gradients that are bundled move once before a step, and the loss of a sum is the sum", "[law][runtime]") {
+  using grid = mesh<data<2>, stage<2>>;
+  const auto out = in_team<grid>([](const team<grid>& t) -> std::string {
+    const mesh_value& m = grid::value;
+    const at::Tensor x = global_of({8, 5}, numbers{1});
+    const tensor<dyn> given = distribute(t, on_stage(m, {8, 5}, 0), x);
+    const auto bytes_of_two = [&](const nn::dynamic_network& net, double& loss) {
+      nn::pipeline_parallel pipeline(net, last_axis(m), pipeline::schedule{pipeline::order::one_f_one_b, {2, 4}},
+                                     {.loss_is_mean = false});
+      pipeline.forward_backward({given});
+      for (const at::Tensor& w : net.parameters()) w.mutable_grad().reset();
+      const index_t before = t.state()->total.bytes;
+      loss = full_tensor(pipeline.forward_backward({given}, false)[0]).item<double>();
+      const index_t gathered = t.state()->total.bytes;  // full_tensor's among them, which is known
+      pipeline.forward_backward({given});
+      return std::pair(gathered - before, t.state()->total.bytes - gathered);
+    };
+    nn::program plain, bundles;
+    build_sum<nn::linear<5>>(plain, m);
+    build_sum<nn::bundled<nn::linear<5>>>(bundles, m);
+    const nn::dynamic_network a(t, seed{5}, plain), b(t, seed{5}, bundles);
+    double loss_a = 0, loss_b = 0;
+    const auto [first_a, second_a] = bytes_of_two(a, loss_a);
+    const auto [first_b, second_b] = bytes_of_two(b, loss_b);
+    const nn::state_dict w = nn::state_of(a);
+    std::map<std::string, at::Tensor> leaves;
+    for (const auto& [key, one] : w) leaves[key] = one.clone().requires_grad_();
+    const auto linear = [&](const at::Tensor& of, const std::string& at) {
+      return at::linear(of, leaves.at(at + ".weight"), leaves.at(at + ".bias"));
+    };
+    const at::Tensor loss = at::sum(at::square(linear(at::tanh(linear(x, "0")), "1")));
+    loss.backward();
+    std::string wrong;
+    for (const double one : {loss_a, loss_b})
+      if (std::abs(one - loss.item<double>()) > 1e-11) wrong += "the loss ";
+    for (const nn::dynamic_network* net : {&a, &b})
+      net->each_parameter([&](const nn::parameter& q) {  // of two batches
+        const at::Tensor off = full_tensor(q.stored().grad()) - 2 * leaves.at(q.path()).grad();
+        if (off.abs().max().item<double>() > 1e-11) wrong += q.path() + " ";
+      });
+    // a stage has 30 numbers of one layer, half of which come twice to each of two workers that sum them
+    const index_t sums = 2 * 15 * 8;
+    if (second_a - second_b != 3 * sums) wrong += fmt::format("{} bytes more in each of four ", second_a - second_b);
+    if (first_a - first_b != 4 * sums) wrong += fmt::format("{} bytes more where all wait ", first_a - first_b);
+    return wrong;
+  });
+  CHECK(out.errors() == "");
+  for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
 /// What a worker is told of a program that does not fit a pipeline.
 template <class M>
 std::vector<std::string> refused(const pipeline::extent& of, std::function<void(nn::program&)> build,
