@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/pipeline/pipeline_batch.hpp>
+#include <tessera/nn/pipeline/pipeline_run.hpp>
 
 #include <algorithm>
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/function/function_layer.hpp>
+#include <tessera/operation/function/operands.hpp>
 #include <tessera/operation/layer/local_layers.hpp>
 
 namespace tessera {
