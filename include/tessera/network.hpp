@@ -19,4 +19,6 @@
 #include <tessera/operation/network/peak_memory.hpp>
 #include <tessera/operation/network/sharded_parameters.hpp>
 #include <tessera/operation/plan/plan_operation.hpp>
+#include <tessera/operation/routing/combine.hpp>
+#include <tessera/operation/routing/route.hpp>
 #include <tessera/operation/rule/local_boxes.hpp>

@@ -8,6 +8,7 @@
 #include <tessera/nn/layer/normalisation.hpp>
 #include <tessera/nn/layer/pooling.hpp>
 #include <tessera/nn/layer/projection.hpp>
+#include <tessera/nn/layer/routing.hpp>
 #include <tessera/nn/layer/spectral_conv.hpp>
 #include <tessera/operation/function/function_layer.hpp>
 #include <tessera/operation/layer/free_weight.hpp>

@@ -39,7 +39,8 @@ layer_plan plan_described(const void* description, std::span<const tensor_value*
   else if constexpr (requires { plan_of(layer, *x[0], *x[1]); }) return plan_of(layer, *x[0], *x[1]);
   else if constexpr (requires { plan_of(layer, *x[0], *x[1], *x[2], *x[3]); })
     return x.size() == 3 ? plan_of(layer, *x[0], *x[1], *x[2]) : plan_of(layer, *x[0], *x[1], *x[2], *x[3]);
-  else return plan_of(layer, *x[0], *x[1], *x[2]);
+  else if constexpr (requires { plan_of(layer, *x[0], *x[1], *x[2]); }) return plan_of(layer, *x[0], *x[1], *x[2]);
+  else return plan_of(layer, *x[0], *x[1], *x[2], *x[3]);
 }
 
 /// The plan that a description makes: the compiler works it out, a program asks the library.

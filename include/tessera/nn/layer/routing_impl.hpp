@@ -1,0 +1,166 @@
+#pragma once
+
+#include <tessera/nn/kernel/routed_rows_impl.hpp>
+#include <tessera/nn/layer/indexing_impl.hpp>
+#include <tessera/nn/layer/routing.hpp>
+
+namespace tessera::nn {
+
+namespace engine {
+
+/// Rows of x by number, zeros where it is one too large. The gradient is added in a wide element.
+inline at::Tensor rows_or_none(const at::Tensor& x, const at::Tensor& which) {
+  const at::Tensor none = at::zeros({1, x.size(1)}, x.options().requires_grad(false));
+  return functions::engine::recorded({0, true, x.size(0) + 1}, functions::engine::by_indices::taken, at::cat({x, none}),
+                                     which);
+}
+
+/// The groups of rows that this worker has, and how many rows they have; `packed` are rows by source.
+inline std::vector<index_t> groups_here(const call& c, const layout& packed, index_t all, index_t here) {
+  const interval mine = held_by(packed, c.bound.team->rank())[1][0];
+  const index_t groups = packed.dims[1].extent;
+  if (mine.size() == 1 || groups == packed.part_count(1))
+    return std::vector<index_t>(static_cast<std::size_t>(mine.size()), here);
+  std::vector<index_t> each;
+  for (index_t g = mine.lo; g < mine.hi; ++g) each.push_back(cut(all, groups, g + 1) - cut(all, groups, g));
+  return each;
+}
+
+/// The experts of each place.
+inline std::vector<interval> experts_of_places(const layout& slots) {
+  const tessera::engine::parts by_place(slots, 0);
+  std::vector<interval> all;
+  for (int p = 0; p < by_place.count(); ++p) all.push_back(by_place.held(p)[0]);
+  return all;
+}
+
+inline index_t rows_in(const local_box& x) {
+  index_t n = 1;
+  for (int d = 0; d + 1 < x.extents.count; ++d) n *= x.extents[d];
+  return n;
+}
+
+inline at::Tensor sized(const at::Tensor& x, const box_vector& sizes) {
+  return x.reshape(at::IntArrayRef(sizes.begin(), sizes.end()));
+}
+
+/// The gates of all experts, and what chooses them.
+struct judged_scores {
+  at::Tensor gates;
+  at::Tensor chosen_by;
+};
+inline judged_scores judged(const call& c, const routing& layer, const at::Tensor& given) {
+  at::Tensor scores = functions::engine::in_wide(given);
+  if (layer.noise > 0 && c.training) {
+    const at::Tensor drawn = c.drawn().uniform(c.bound.inputs[1].to->layout(), c.bound.team->rank());
+    const at::Tensor normal = at::erfinv(2 * drawn - (1 - 0x1p-53)) * (layer.noise * std::sqrt(2.0));
+    scores = scores + normal.to(scores.scalar_type()).reshape(scores.sizes());
+  }
+  const at::Tensor gates = layer.sigmoid ? at::sigmoid(scores) : at::softmax(scores, -1);
+  if (layer.rate == 0) return {gates, scores.detach()};
+  return {gates, gates.detach() + c.buffer(layer.noise > 0 ? 2 : 0).value()};
+}
+
+/// Tells of gates that are no numbers on all workers, and moves the biases towards an even load.
+inline void tell(const call& c, const routing& layer, const at::Tensor& gates, const at::Tensor& chosen) {
+  const at::Tensor wrong = at::isnan(gates.detach()).any(-1).sum().to(at::kDouble);
+  const bool counts = layer.rate > 0;
+  if (!counts && !c.compares_indices && wrong.item<double>() == 0) return;
+  std::vector<at::Tensor> rows{wrong};
+  if (counts) {
+    const at::Tensor each = (chosen.unsqueeze(-1) == at::arange(layer.experts, chosen.options())).flatten(0, 1).sum(0);
+    for (const at::Tensor& one : each.to(at::kDouble).unbind()) rows.push_back(one);
+  }
+  const functions::engine::bound_exchanges by{c.bound.team, c.bound.boxes(), c.bound.exchanges, {}};
+  const at::Tensor all = by.exchanged(functions::engine::in_rows(by, 1, rows), 1);
+  if (all.size(0) == 0) return;
+  if (const double none = all[0].item<double>(); none > 0)
+    throw error(refusal{code::gate_no_number, static_cast<index_t>(none)}, c.bound.team->label());
+  if (!counts || !c.training) return;
+  const nn::buffer& bias = c.buffer(layer.noise > 0 ? 2 : 0);
+  const at::Tensor load = all.narrow(0, 1, layer.experts);
+  bias.set(bias.value() + layer.rate * at::sign(load.mean() - load));
+}
+
+}  // namespace engine
+
+TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const engine::routing& layer) {
+  const engine::bound_layer& b = c.bound;
+  const at::Tensor x = c.used(0);
+  const layout& of_experts = b.results[0].from->layout();
+  const layout& of_packed = b.exchanges[0].from->layout();
+  const index_t experts = layer.experts, k = layer.choices;
+  const index_t rows = c.operand(1).numel() / experts;
+  const at::Tensor scores = c.used(1).reshape({rows, experts});
+
+  const engine::judged_scores judged = engine::judged(c, layer, scores);
+  engine::routed_rows of;
+  of.chosen = std::get<1>(at::sort(judged.chosen_by, true, -1, true)).narrow(1, 0, k);
+  engine::tell(c, layer, judged.gates, of.chosen);
+  at::Tensor gates = judged.gates.gather(1, of.chosen);
+  if (layer.normalised) gates = gates / gates.sum(-1, true);
+  of.gates = gates.detach();
+  of.groups = engine::groups_here(c, of_packed, engine::rows_in(b.boxes().operands[0]), rows);
+  for (index_t n : of.groups) of.room.push_back(layer.slots_for(n));
+  of.places = engine::experts_of_places(of_experts);
+  of.slots = of_experts.dims[2].extent;
+  of.rows = of_packed.dims[2].extent;
+  of.numbers = b.results[1].from->layout().dims[3].extent;
+  of.by_score = layer.by_score;
+  const engine::row_lists lists = engine::listed_rows(of);
+
+  const at::Tensor packed =
+      engine::sized(engine::rows_or_none(x.reshape({rows, x.size(-1)}), lists.rows), b.exchanges[0].from->extents());
+  const at::Tensor weights = engine::rows_or_none(gates.reshape({rows * k, 1}), lists.choices);
+  const auto& sizes = b.results[1].from->extents();
+  const at::Tensor numbers = b.leaving(engine::sized(lists.numbers, sizes), 2);
+  const at::Tensor there = c.exchanged(packed, 0);
+
+  const engine::interval mine = tessera::engine::held_by(of_experts, b.team->rank())[0][0];
+  const index_t groups = there.size(1), came = there.size(0) * groups * there.size(2);
+  const at::Tensor slots = engine::slots_of_numbers(
+      numbers.reshape({groups, there.size(0) * there.size(2), of.numbers}), mine, groups, of.slots);
+  const at::Tensor from = at::arange(came, slots.options()).unsqueeze(1).expand({came, of.numbers});
+  const at::Tensor lying = engine::inverse(slots, from, mine.size() * groups * of.slots, came);
+  const at::Tensor taken = engine::rows_or_none(there.reshape({came, there.size(3)}), lying).reshape(b.sizes);
+  return {b.leaving(taken, 0), b.leaving(engine::sized(weights, sizes), 1), numbers,
+          engine::sized(lists.became, b.results[3].from->extents())};
+}
+
+TESSERA_INLINE at::Tensor forward(const call& c, const engine::combining&) {
+  const engine::bound_layer& b = c.bound;
+  const at::Tensor y = c.used(0), gates = c.used(1), numbers = c.used(2), chosen = c.used(3);
+  const layout& of_slots = b.inputs[0].to->layout();
+  const layout& of_packed = b.exchanges[0].to->layout();
+  const index_t groups = y.size(1), slots = of_slots.dims[2].extent, each = gates.size(3), features = y.size(3);
+  const engine::interval mine = tessera::engine::held_by(of_slots, b.team->rank())[0][0];
+  const index_t came = gates.size(0) * gates.size(1) * gates.size(2);
+  const at::Tensor which =
+      engine::slots_of_numbers(numbers.reshape({groups, gates.size(0) * gates.size(2), each}), mine, groups, slots);
+  const at::Tensor found = engine::rows_or_none(y.reshape({y.size(0) * groups * y.size(2), features}), which.flatten());
+  const at::Tensor wide = functions::engine::in_wide(found).reshape({came, each, features});
+  const at::Tensor summed = (wide * gates.reshape({came, each, 1})).sum(1).to(y.scalar_type());
+  const at::Tensor back = c.exchanged(engine::sized(summed, b.exchanges[0].from->extents()), 0);
+
+  const index_t experts = of_slots.dims[0].extent, most = of_packed.dims[2].extent;
+  const index_t rows = chosen.numel() / experts;
+  const at::Tensor became = chosen.reshape({rows, experts});
+  const std::vector<index_t> sizes = engine::groups_here(c, of_packed, engine::rows_in(b.boxes().operands[3]), rows);
+  const at::Tensor line = engine::groups_of_rows(sizes, chosen.options()) * most;
+  at::Tensor all;
+  index_t place = 0;
+  for (const engine::interval& of : engine::experts_of_places(of_slots)) {
+    const index_t p = place++;
+    if (of.size() == 0 || p >= back.size(0)) continue;
+    const at::Tensor number = became.narrow(1, of.lo, of.size()).amax(1);
+    const index_t packed = back.size(1) * most;
+    const at::Tensor one = functions::engine::in_wide(engine::rows_or_none(
+        back.select(0, p).reshape({packed, features}), at::where(number >= 0, line + number, packed)));
+    all = all.defined() ? all + one : one;
+  }
+  const at::Tensor sum =
+      all.defined() ? all.to(y.scalar_type()).reshape(b.sizes) : tessera::detail::empty_result(b.outputs, {back});
+  return b.leaving(b.depends_on_all(sum, {y, gates}));
+}
+
+}  // namespace tessera::nn

@@ -1,0 +1,124 @@
+#include "tests/support/routed.hpp"
+#include "tests/support/serial_leaves.hpp"
+
+#include <tessera/nn/network/program_parts.hpp>
+
+using namespace tessera;
+using namespace tessera::engine;
+using namespace tessera::testing;
+
+namespace {
+
+/// How workers stand, and how rows [row, feature] and their scores lie over them.
+struct lying {
+  mesh_value grid;
+  layout rows;
+  layout scores;
+};
+
+/// Rows cut by `data` and `place`, features by `model`; scores are copies along `model`.
+lying lying_over(int data, int place, int model, bool features_cut, index_t rows, index_t features, index_t experts) {
+  lying l;
+  l.grid.axes.push({text{"data"}, data, 1});
+  l.grid.axes.push({text{"place"}, place, 1});
+  l.grid.axes.push({text{"model"}, model, 1});
+  l.grid = row_major(l.grid);
+  for (layout* x : {&l.rows, &l.scores}) {
+    x->mesh = l.grid;
+    for (int a = 0; a < 3; ++a) x->placements.push({placement::invariant});
+    for (index_t n : {rows, x == &l.rows ? features : experts}) {
+      dimension d;
+      d.extent = n;
+      x->dims.push(d);
+    }
+    x->cut_by(0, 0);
+    x->cut_by(0, 1);
+  }
+  if (features_cut) l.rows.cut_by(1, 2);
+  return l;
+}
+
+std::vector<index_t> parts_of(const layout& x) {
+  const parts all(x, 0);
+  std::vector<index_t> n;
+  for (int k = 0; k < all.count(); ++k) n.push_back(size_of(all.held(k)));
+  return n;
+}
+
+/// How far a mixture of linear experts is from the same row by row: results and all gradients.
+double mixture_apart(const team_handle& team, const lying& l, const nn::route_layer& how, index_t groups = 0) {
+  const index_t out = 5;
+  const index_t rows = l.rows.dims[0].extent, features = l.rows.dims[1].extent;
+  nn::program p;
+  const auto given = p.input(tensor_value{l.rows, element::float64});
+  const auto scored = p.input(tensor_value{l.scores, element::float64});
+  const auto [slots, gates, at, chosen] = how(given, scored);
+  p.output(
+      nn::combine{}(slots | nn::under("of", nn::experts_layer{.experts = how.experts, .out = out}), gates, at, chosen));
+  nn::dynamic_network net{team, seed{3}, p};
+  const by_key w = leaves_of(net);
+  const at::Tensor x_all = global_of({rows, features}, numbers{1}).set_requires_grad(true);
+  const at::Tensor s_all = (2 * global_of({rows, how.experts}, numbers{2})).set_requires_grad(true);
+  tensor<dyn> x = distribute(team, l.rows, x_all.detach());
+  tensor<dyn> s = distribute(team, l.scores, s_all.detach());
+  x.requires_grad();
+  s.requires_grad();
+  const tensor<dyn> y = net({x, s})[0];
+  std::vector<index_t> sizes = parts_of(l.rows);
+  if (groups > 0) {
+    sizes.clear();
+    for (index_t g = 0; g < groups; ++g) sizes.push_back(cut(rows, groups, g + 1) - cut(rows, groups, g));
+  }
+  const routed_serially r = routed(how.description(), s_all, sizes);
+  const at::Tensor serial = combined(r, x_all, out, [&](index_t e, const at::Tensor& row) {
+    return row.matmul(w.at("of.weight")[e]) + w.at("of.bias")[e][0];
+  });
+  sum(y * y).backward();
+  (serial * serial).sum().backward();
+  return std::max({apart(full_tensor(y), serial), apart(full_tensor(x.grad()), x_all.grad()),
+                   apart(full_tensor(s.grad()), s_all.grad()), gradients_apart(net, w)});
+}
+
+void judge(const lying& l, const nn::route_layer& how, index_t groups = 0) {
+  const auto run = on_workers(l.grid.size(), [&](const std::shared_ptr<transport>& carrier) {
+    return mixture_apart(std::make_shared<team_state>(carrier, l.grid), l, how, groups);
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r < 1e-12);
+}
+
+}  // namespace
+
+TEST_CASE("rows go to their experts and back as row by row in one process, unevenly, workers without rows or experts",
+          "[gradient]") {
+  const engine::axis_names place{"place"};
+  for (const bool cut_features : {false, true})
+    for (const auto& [data, where, model] : {std::array{1, 1, 1}, {1, 3, 1}, {2, 2, 1}, {1, 2, 2}}) {
+      const lying l = lying_over(data, where, model, cut_features, 11, 4, 4);
+      judge(l, {.experts = 4, .choices = 2, .capacity = 1.25, .over_experts = place});
+      judge(l, {.experts = 4, .choices = 3, .capacity = 0.5, .over_experts = place, .normalised_gates = true});
+      judge(l, {.experts = 4, .choices = 4, .capacity = 9.0, .over_experts = place, .sigmoid_gates = true});
+      judge(l, {.experts = 4, .choices = 2, .capacity = 0.75, .over_experts = place, .drop_by_score = true});
+    }
+  judge(lying_over(1, 4, 1, false, 3, 4, 5), {.experts = 5, .choices = 2, .capacity = 1.0});
+  judge(lying_over(2, 3, 1, false, 9, 4, 2), {.experts = 2, .choices = 1, .capacity = 1.5, .over_experts = place});
+  judge(lying_over(2, 2, 1, false, 9, 4, 7), {.experts = 7, .choices = 3, .capacity = 1.5});
+  judge(lying_over(2, 2, 1, false, 9, 4, 7), {.experts = 7, .choices = 3, .over_experts = engine::axis_names{}});
+  judge(lying_over(1, 3, 1, false, 0, 4, 3), {.experts = 3, .choices = 1, .capacity = 1.5});
+}
+
+TEST_CASE("experts lie along an axis of copies of the rows", "[gradient]") {
+  const engine::axis_names model{"model"};
+  const lying l = lying_over(2, 1, 3, false, 11, 4, 4);
+  judge(l, {.experts = 4, .choices = 2, .capacity = 1.25, .over_experts = model});
+  judge(l, {.experts = 4, .choices = 2, .capacity = 1.25, .over_experts = engine::axis_names{"model", "data"}});
+}
+
+TEST_CASE("groups of rows fill slots apart, the same on any mesh", "[gradient]") {
+  const nn::route_layer how{.experts = 3, .choices = 2, .capacity = 0.75, .groups = 4};
+  judge(lying_over(1, 1, 1, false, 12, 4, 3), how, 4);
+  judge(lying_over(1, 1, 1, false, 14, 4, 3), how, 4);
+  judge(lying_over(2, 1, 1, false, 12, 4, 3), how, 4);
+  judge(lying_over(2, 2, 1, false, 12, 4, 3), how, 4);
+}
