@@ -70,9 +70,11 @@ double mixture_apart(const team_handle& team, const lying& l, const nn::route_la
     for (index_t g = 0; g < groups; ++g) sizes.push_back(cut(rows, groups, g + 1) - cut(rows, groups, g));
   }
   const routed_serially r = routed(how.description(), s_all, sizes);
-  const at::Tensor serial = combined(r, x_all, out, [&](index_t e, const at::Tensor& row) {
+  at::Tensor serial = combined(r, x_all, out, [&](index_t e, const at::Tensor& row) {
     return row.matmul(w.at("of.weight")[e]) + w.at("of.bias")[e][0];
   });
+  for (const auto& [key, t] : w) serial = serial + 0 * t.sum();  // where there are no rows, too
+  serial = serial + 0 * s_all.sum();
   sum(y * y).backward();
   (serial * serial).sum().backward();
   return std::max({apart(full_tensor(y), serial), apart(full_tensor(x.grad()), x_all.grad()),
@@ -113,6 +115,42 @@ TEST_CASE("experts lie along an axis of copies of the rows", "[gradient]") {
   const lying l = lying_over(2, 1, 3, false, 11, 4, 4);
   judge(l, {.experts = 4, .choices = 2, .capacity = 1.25, .over_experts = model});
   judge(l, {.experts = 4, .choices = 2, .capacity = 1.25, .over_experts = engine::axis_names{"model", "data"}});
+}
+
+TEST_CASE("losses of routers are those of all rows in one process, on any mesh", "[gradient]") {
+  for (const bool of_sigmoids : {false, true})
+    for (const auto& [data, place, model] : {std::array{1, 1, 1}, {2, 2, 1}, {1, 3, 2}, {3, 4, 1}}) {
+      const lying l = lying_over(data, place, model, false, 11, 4, 5);
+      const auto run = on_workers(l.grid.size(), [&](const std::shared_ptr<transport>& carrier) {
+        const team_handle team = std::make_shared<team_state>(carrier, l.grid);
+        const at::Tensor all = (2 * global_of({11, 5}, numbers{2})).set_requires_grad(true);
+        tensor<dyn> scores = distribute(team, l.scores, all.detach());
+        scores.requires_grad();
+        nn::program p;
+        const auto given = p.input(tensor_value{l.rows, element::float64});
+        const auto scored = p.input(tensor_value{l.scores, element::float64});
+        const auto [slots, gates, at, chosen] =
+            nn::route_layer{.experts = 5, .choices = 2, .capacity = 0.5}(given, scored);
+        p.output(losses::load_balance_loss(scored, chosen, of_sigmoids) + 0.5 * losses::router_z_loss(scored));
+        nn::dynamic_network net{team, seed{3}, p};
+        const tensor<dyn> loss = net({distribute(team, l.rows, global_of({11, 4}, numbers{1})), scores})[0];
+        loss.backward();
+
+        routing how;
+        how.experts = 5;
+        how.choices = 2;
+        const routed_serially r = routed(how, all, {11});
+        const at::Tensor shares = at::tensor(r.loads, at::kDouble) / 22;
+        at::Tensor each = of_sigmoids ? at::sigmoid(all) : at::softmax(all, -1);
+        if (of_sigmoids) each = each / each.sum(1, true);
+        const at::Tensor serial = 5 * (shares * each.mean(0)).sum() + 0.5 * at::logsumexp(all, 1).square().mean();
+        serial.backward();
+        return std::max(apart(full_tensor(loss), serial), apart(full_tensor(scores.grad()), all.grad()));
+      });
+      INFO(run.errors());
+      REQUIRE(run.well());
+      for (const auto& r : run.results) CHECK(*r < 1e-12);
+    }
 }
 
 TEST_CASE("groups of rows fill slots apart, the same on any mesh", "[gradient]") {

@@ -3,6 +3,17 @@
 #include <tessera/nn/call/call.hpp>
 #include <tessera/operation/routing/combine.hpp>
 #include <tessera/operation/routing/route.hpp>
+#include <tessera/operation/routing/routing_losses.hpp>
+#include <tessera/tensor/functions.hpp>
+
+namespace tessera::functions {
+
+/// Of this worker's rows, added to those of all others.
+at::Tensor compute(const load_balance_loss& f, const engine::bound_exchanges& by, const at::Tensor& scores,
+                   const at::Tensor& chosen);
+at::Tensor compute(const router_z_loss& f, const engine::bound_exchanges& by, const at::Tensor& scores);
+
+}  // namespace tessera::functions
 
 namespace tessera::nn {
 

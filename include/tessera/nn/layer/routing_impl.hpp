@@ -4,6 +4,52 @@
 #include <tessera/nn/layer/indexing_impl.hpp>
 #include <tessera/nn/layer/routing.hpp>
 
+namespace tessera::functions {
+
+namespace engine {
+
+/// The sums over all workers of a few numbers, in double; a worker outside has none.
+inline at::Tensor sums_of_all(const bound_exchanges& by, std::size_t exchange, const at::Tensor& mine) {
+  const bool outside = by.exchanges[exchange].from->extents()[0] == 0;
+  return by.exchanged(outside ? mine.narrow(0, 0, 0) : mine, exchange);
+}
+
+inline double rows_of_all(const bound_exchanges& by) {
+  double n = 1;
+  const auto& extents = by.boxes.operands[0].extents;
+  for (int d = 0; d + 1 < extents.count; ++d) n *= static_cast<double>(extents[d]);
+  return n;
+}
+
+/// How often each of n is named.
+inline at::Tensor counted(const at::Tensor& named) { return named.flatten(0, -2).sum(0, false, at::kDouble); }
+
+}  // namespace engine
+
+TESSERA_INLINE at::Tensor compute(const load_balance_loss& f, const engine::bound_exchanges& by, const at::Tensor& scores,
+                                  const at::Tensor& chosen) {
+  const at::Tensor wide = engine::in_wide(scores);
+  at::Tensor each = at::softmax(wide, -1);
+  if (f.n.whole != 0) {
+    each = at::sigmoid(wide);
+    each = each / each.sum(-1, true);
+  }
+  const at::Tensor all = engine::sums_of_all(by, 0, at::cat({engine::counted(chosen != -1), engine::counted(each)}));
+  const std::vector<at::Tensor> both = all.chunk(2);
+  const at::Tensor chosen_of_all = both[0].detach();
+  const double rows = engine::rows_of_all(by);
+  const auto experts = static_cast<double>(by.boxes.operands[0].extents[by.boxes.operands[0].extents.count - 1]);
+  return ((chosen_of_all / chosen_of_all.sum()) * both.back()).sum().mul(experts / rows).to(scores.scalar_type());
+}
+
+TESSERA_INLINE at::Tensor compute(const router_z_loss&, const engine::bound_exchanges& by, const at::Tensor& scores) {
+  const at::Tensor each = at::square(at::logsumexp(engine::in_wide(scores), -1)).sum(at::kDouble);
+  return (engine::row(engine::sums_of_all(by, 0, each.reshape({1})), 0) / engine::rows_of_all(by))
+      .to(scores.scalar_type());
+}
+
+}  // namespace tessera::functions
+
 namespace tessera::nn {
 
 namespace engine {
@@ -66,13 +112,13 @@ inline void tell(const call& c, const routing& layer, const at::Tensor& gates, c
   const at::Tensor wrong = at::isnan(gates.detach()).any(-1).sum().to(at::kDouble);
   const bool counts = layer.rate > 0;
   if (!counts && !c.compares_indices && wrong.item<double>() == 0) return;
-  std::vector<at::Tensor> rows{wrong};
+  at::Tensor told = wrong.reshape({1});
   if (counts) {
-    const at::Tensor each = (chosen.unsqueeze(-1) == at::arange(layer.experts, chosen.options())).flatten(0, 1).sum(0);
-    for (const at::Tensor& one : each.to(at::kDouble).unbind()) rows.push_back(one);
+    const at::Tensor named = chosen.unsqueeze(-1) == at::arange(layer.experts, chosen.options());
+    told = at::cat({told, functions::engine::counted(named.any(1))});
   }
   const functions::engine::bound_exchanges by{c.bound.team, c.bound.boxes(), c.bound.exchanges, {}};
-  const at::Tensor all = by.exchanged(functions::engine::in_rows(by, 1, rows), 1);
+  const at::Tensor all = functions::engine::sums_of_all(by, 1, told);
   if (all.size(0) == 0) return;
   if (const double none = all[0].item<double>(); none > 0)
     throw error(refusal{code::gate_no_number, static_cast<index_t>(none)}, c.bound.team->label());
