@@ -55,7 +55,6 @@ template <index_t> struct option_again;
 template <index_t> struct out;
 template <index_t> struct output_padding;
 template <index_t> struct padding;
-template <index_t> struct parts;
 template <index_t> struct place;
 template <index_t> struct result;
 template <index_t> struct role;
@@ -189,8 +188,16 @@ template <class... Told> struct groups_of_rows_unalike {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.route.groups] groups of rows lie whole on one worker, as many on each; let the parts of "
-                  "the first dimension divide the groups, and the groups the rows");
+                  "[tessera.route.groups] groups are runs of rows in order, so the first dimension alone is cut, in "
+                  "blocks; repartition the rows, or leave the groups to the router");
+  }
+};
+template <class... Told> struct groups_below_none {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.route.group_count] rows make some groups; say how many, or 0 for one each part of the "
+                  "rows");
   }
 };
 template <class... Told> struct experts_not_over {
@@ -821,9 +828,11 @@ template <> struct verdict_for<&code::choices_not_there> {
 template <> struct verdict_for<&code::no_capacity> { template <class Why> using type = verdicts::no_capacity<>; };
 template <> struct verdict_for<&code::groups_of_rows_unalike> {
   template <class Why> using type = verdicts::groups_of_rows_unalike<
-      with::rows<Why::number(0)>,
-      with::groups<Why::number(1)>,
-      with::parts<Why::number(2)>>;
+      typename axis_of_refusal<Why>::type,
+      with::dimension<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::groups_below_none> {
+  template <class Why> using type = verdicts::groups_below_none<with::groups<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::experts_not_over> {
   template <class Why> using type = verdicts::experts_not_over<typename axis_of_refusal<Why>::type>;

@@ -48,9 +48,11 @@ inline constexpr reason no_capacity{"tessera.route.capacity", "",
                                     "the capacity of experts is a finite number above 0; write a larger one, or leave "
                                     "it out, and no row is dropped"};
 inline constexpr reason groups_of_rows_unalike{
-    "tessera.route.groups", "rows, groups, parts",
-    "groups of rows lie whole on one worker, as many on each; let the parts of the first dimension divide the groups, "
-    "and the groups the rows"};
+    "tessera.route.groups", "axis, dimension",
+    "groups are runs of rows in order, so the first dimension alone is cut, in blocks; repartition the rows, or leave "
+    "the groups to the router"};
+inline constexpr reason groups_below_none{"tessera.route.group_count", "groups",
+                                          "rows make some groups; say how many, or 0 for one each part of the rows"};
 inline constexpr reason experts_not_over{
     "tessera.route.over", "axis",
     "experts are cut by axes that cut rows or have copies of them; repartition the rows, or choose another axis"};

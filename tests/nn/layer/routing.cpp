@@ -160,3 +160,14 @@ TEST_CASE("groups of rows fill slots apart, the same on any mesh", "[gradient]")
   judge(lying_over(2, 1, 1, false, 12, 4, 3), how, 4);
   judge(lying_over(2, 2, 1, false, 12, 4, 3), how, 4);
 }
+
+TEST_CASE("groups of rows that lie on several workers drop what one process drops", "[gradient]") {
+  for (const bool by_score : {false, true})
+    for (const index_t groups : {1, 2, 3, 4, 5, 20}) {
+      const nn::route_layer how{
+          .experts = 3, .choices = 2, .capacity = 0.5, .groups = groups, .drop_by_score = by_score};
+      judge(lying_over(2, 1, 1, false, 11, 4, 3), how, groups);
+      judge(lying_over(2, 2, 1, false, 11, 4, 3), how, groups);
+      judge(lying_over(1, 4, 1, false, 3, 4, 3), how, groups);
+    }
+}

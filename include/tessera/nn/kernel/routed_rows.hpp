@@ -10,17 +10,28 @@ namespace tessera::nn::engine {
 
 using tessera::engine::interval;
 
-/// Rows [row, number] that choose experts, in groups of a worker, and what there is room for.
-struct routed_rows {
-  at::Tensor chosen;             ///< [row, choice], from the largest gate on
-  at::Tensor gates;              ///< alike; drops by score alone read them
-  std::vector<index_t> groups;   ///< how many rows each has, one after the other
-  std::vector<index_t> room;     ///< how many of each an expert takes
-  std::vector<interval> places;  ///< the experts of each place
-  index_t slots = 0;             ///< of an expert for a group
-  index_t rows = 0;              ///< of a group for a place
-  index_t numbers = 0;           ///< of a row at a place
+/// Choices [row, choice] of rows, in groups that fill slots apart.
+struct row_choices {
+  at::Tensor experts;           ///< from the largest gate on
+  at::Tensor gates;             ///< drops by score read them
+  std::vector<index_t> groups;  ///< how many rows each has, one after the other
+  std::vector<index_t> room;    ///< how many of each an expert takes
+  index_t of_all = 0;           ///< experts
   bool by_score = false;
+};
+
+/// Which choices find room: first ones before second ones, rows in order, or the largest gates.
+at::Tensor kept_choices(const row_choices& of);
+
+/// Rows of a worker in bins, what they chose and what found room.
+struct routed_rows {
+  at::Tensor chosen;             ///< [row, choice]: experts
+  at::Tensor kept;               ///< alike; undefined: all
+  std::vector<index_t> bins;     ///< how many rows each has, one after the other
+  std::vector<interval> places;  ///< the experts of each place
+  index_t slots = 0;             ///< of an expert for a bin
+  index_t rows = 0;              ///< of a bin for a place
+  index_t numbers = 0;           ///< of a row at a place
 };
 
 /// Where they go: lists that LibTorch gathers by, without a wait for a device.
@@ -32,8 +43,8 @@ struct row_lists {
 };
 row_lists listed_rows(const routed_rows& of);
 
-/// The group of each row.
-at::Tensor groups_of_rows(const std::vector<index_t>& groups, const at::TensorOptions& options);
+/// The bin of each row.
+at::Tensor bins_of_rows(const std::vector<index_t>& bins, const at::TensorOptions& options);
 
 /// The slots of this worker, [expert, group, slot], that numbers [group, row, number] mean; as many as there are: none.
 at::Tensor slots_of_numbers(const at::Tensor& numbers, const interval& experts, index_t groups, index_t slots);

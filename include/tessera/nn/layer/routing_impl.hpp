@@ -26,8 +26,8 @@ inline at::Tensor counted(const at::Tensor& named) { return named.flatten(0, -2)
 
 }  // namespace engine
 
-TESSERA_INLINE at::Tensor compute(const load_balance_loss& f, const engine::bound_exchanges& by, const at::Tensor& scores,
-                                  const at::Tensor& chosen) {
+TESSERA_INLINE at::Tensor compute(const load_balance_loss& f, const engine::bound_exchanges& by,
+                                  const at::Tensor& scores, const at::Tensor& chosen) {
   const at::Tensor wide = engine::in_wide(scores);
   at::Tensor each = at::softmax(wide, -1);
   if (f.n.whole != 0) {
@@ -61,14 +61,11 @@ inline at::Tensor rows_or_none(const at::Tensor& x, const at::Tensor& which) {
                                      which);
 }
 
-/// The groups of rows that this worker has, and how many rows they have; `packed` are rows by source.
-inline std::vector<index_t> groups_here(const call& c, const layout& packed, index_t all, index_t here) {
-  const interval mine = held_by(packed, c.bound.team->rank())[1][0];
-  const index_t groups = packed.dims[1].extent;
-  if (mine.size() == 1 || groups == packed.part_count(1))
-    return std::vector<index_t>(static_cast<std::size_t>(mine.size()), here);
+/// The bins of this worker's rows; `packed` are rows by source.
+inline std::vector<index_t> bins_here(const call& c, const layout& packed, index_t rows) {
+  const index_t bins = tessera::engine::held_by(packed, c.bound.team->rank())[1][0].size();
   std::vector<index_t> each;
-  for (index_t g = mine.lo; g < mine.hi; ++g) each.push_back(cut(all, groups, g + 1) - cut(all, groups, g));
+  for (index_t i = 0; i < bins; ++i) each.push_back(cut(rows, bins, i + 1) - cut(rows, bins, i));
   return each;
 }
 
@@ -78,12 +75,6 @@ inline std::vector<interval> experts_of_places(const layout& slots) {
   std::vector<interval> all;
   for (int p = 0; p < by_place.count(); ++p) all.push_back(by_place.held(p)[0]);
   return all;
-}
-
-inline index_t rows_in(const local_box& x) {
-  index_t n = 1;
-  for (int d = 0; d + 1 < x.extents.count; ++d) n *= x.extents[d];
-  return n;
 }
 
 inline at::Tensor sized(const at::Tensor& x, const box_vector& sizes) {
@@ -128,6 +119,31 @@ inline void tell(const call& c, const routing& layer, const at::Tensor& gates, c
   bias.set(bias.value() + layer.rate * at::sign(load.mean() - load));
 }
 
+/// Which choices of this worker's rows find room. Groups that lie on several workers are judged by all of them alike.
+inline at::Tensor kept_here(const call& c, const routing& layer, const at::Tensor& chosen, const at::Tensor& gates,
+                            const std::vector<index_t>& bins) {
+  row_choices of{chosen, gates, bins, {}, layer.experts, layer.by_score};
+  const bool spans = c.bound.exchanges.size() > 2;
+  const index_t rows = chosen.size(0), k = layer.choices;
+  interval mine{0, rows};
+  if (spans) {
+    const auto both = at::cat({chosen.to(at::kDouble), gates.to(at::kDouble)}, 1);
+    const at::Tensor all = c.exchanged(sized(both, c.bound.exchanges[2].from->extents()), 2);
+    const index_t of_all = all.numel() / (2 * k);
+    const std::vector<at::Tensor> apart = all.reshape({of_all, 2 * k}).split(k, 1);
+    of.experts = apart[0].to(at::kLong);
+    of.gates = apart[1];
+    const local_box& box = c.bound.boxes().operands[1];
+    const index_t inside = rows > 0 ? rows / box.size(0) : 0;
+    if (rows > 0) mine.lo = box.first(0) * inside;
+    of.groups.clear();
+    for (index_t g = 0; g < layer.groups; ++g)
+      of.groups.push_back(cut(of_all, layer.groups, g + 1) - cut(of_all, layer.groups, g));
+  }
+  for (index_t n : of.groups) of.room.push_back(layer.slots_for(n));
+  return kept_choices(of).narrow(0, mine.lo, rows);
+}
+
 }  // namespace engine
 
 TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const engine::routing& layer) {
@@ -145,14 +161,12 @@ TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const engine::rout
   engine::tell(c, layer, judged.gates, of.chosen);
   at::Tensor gates = judged.gates.gather(1, of.chosen);
   if (layer.normalised) gates = gates / gates.sum(-1, true);
-  of.gates = gates.detach();
-  of.groups = engine::groups_here(c, of_packed, engine::rows_in(b.boxes().operands[0]), rows);
-  for (index_t n : of.groups) of.room.push_back(layer.slots_for(n));
+  of.bins = engine::bins_here(c, of_packed, rows);
+  if (layer.is_limited) of.kept = engine::kept_here(c, layer, of.chosen, gates.detach(), of.bins);
   of.places = engine::experts_of_places(of_experts);
   of.slots = of_experts.dims[2].extent;
   of.rows = of_packed.dims[2].extent;
   of.numbers = b.results[1].from->layout().dims[3].extent;
-  of.by_score = layer.by_score;
   const engine::row_lists lists = engine::listed_rows(of);
 
   const at::Tensor packed =
@@ -191,8 +205,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::combining&) {
   const index_t experts = of_slots.dims[0].extent, most = of_packed.dims[2].extent;
   const index_t rows = chosen.numel() / experts;
   const at::Tensor became = chosen.reshape({rows, experts});
-  const std::vector<index_t> sizes = engine::groups_here(c, of_packed, engine::rows_in(b.boxes().operands[3]), rows);
-  const at::Tensor line = engine::groups_of_rows(sizes, chosen.options()) * most;
+  const at::Tensor line = engine::bins_of_rows(engine::bins_here(c, of_packed, rows), chosen.options()) * most;
   at::Tensor all;
   index_t place = 0;
   for (const engine::interval& of : engine::experts_of_places(of_slots)) {

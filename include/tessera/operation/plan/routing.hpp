@@ -40,7 +40,7 @@ struct routing {
     if (!why.ok()) return why;
     if (experts < 1 || choices < 1 || choices > experts) return refusal{code::choices_not_there, choices, experts};
     if (is_limited && !(capacity > 0 && capacity < infinite)) return refusal{code::no_capacity};
-    if (groups < 0) return refusal{code::groups_of_rows_unalike, 0, groups, 1};
+    if (groups < 0) return refusal{code::groups_below_none, groups};
     if (!(noise >= 0 && noise < infinite && rate >= 0 && rate < infinite)) return refusal{code::routing_option};
     return {};
   }

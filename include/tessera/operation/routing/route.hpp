@@ -46,23 +46,14 @@ constexpr layer_plan plan_of(const routing& layer, const tensor_value& x, const 
         r.kind == placement::on || (r.kind == placement::cut && r.dimension == last))
       return refused_layer(refusal{code::experts_not_over, mesh.axes[a].name});
   const index_t count = detail::coordinates_of(mesh, sources);
-  const index_t groups = layer.groups > 0 ? layer.groups : count;
-  const index_t all = detail::rows_of(given);
-  if (groups % count != 0 || (groups != count && all != dynamic && count > 1 && all % groups != 0))
-    return refused_layer(refusal{code::groups_of_rows_unalike, all, groups, count});
-  if (groups != count)
-    for (int d = 0; d < last; ++d)
-      if (given.levels(d) > 0 && (d > 0 || !given.dims[0].in_order() || given.dims[0].glued > 0))
-        return refused_layer(refusal{code::groups_of_rows_unalike, all, groups, count});
-
-  const index_t of_group =
-      groups == count || all == dynamic ? detail::rows_of_largest_part(given) : detail::ceil_divide(all, groups);
-  const index_t slots = of_group == dynamic ? dynamic : layer.slots_for(of_group);
+  const detail::routing_groups in = detail::routing_groups_of(layer, given, count);
+  if (!in.why.ok()) return refused_layer(in.why);
+  const index_t slots = in.slots, groups = in.bins;
   const index_t many = detail::coordinates_of(mesh, places);
   layout experts = detail::packed_by_place(detail::packed_by_source(given, many, groups, dynamic), places);
   experts = detail::slots_by_expert(experts, layer.experts, slots);
   const index_t here = detail::parts(experts, 0).largest();
-  const index_t rows = of_group == dynamic ? dynamic : detail::smaller(of_group, detail::capped_product(here, slots));
+  const index_t rows = in.of_bin == dynamic ? dynamic : detail::smaller(in.of_bin, detail::capped_product(here, slots));
   layout numbers = judging;
   numbers.dims[last] = {};
   numbers.dims[last].extent = detail::smaller(layer.choices, here);
@@ -80,6 +71,13 @@ constexpr layer_plan plan_of(const routing& layer, const tensor_value& x, const 
   p.add_exchange(packed, detail::packed_by_place(packed, places), x.element);
   const exchange_value told = functions::detail::summing(judging, layer.rate > 0 ? 1 + layer.experts : 1);
   p.add_exchange(told.from, told.to, told.element, false);
+  if (in.spans && layer.is_limited) {
+    layout choices = judging, by_all;
+    choices.dims[last].extent = 2 * layer.choices;
+    by_all = choices;
+    for (int a : sources) by_all.set_placement(a, {placement::invariant});
+    p.add_exchange(choices, by_all, element::float64, false);
+  }
   if (layer.noise > 0) detail::keep_draws(p);
   if (layer.rate > 0)
     p.add_buffer({"bias", functions::detail::in_rows(one_number(judging), layer.experts), init::zeros(),

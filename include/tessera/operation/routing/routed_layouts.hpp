@@ -76,6 +76,36 @@ constexpr index_t coordinates_of(const mesh_value& mesh, const static_vector<int
   return n;
 }
 
+/// The groups of rows that fill slots apart, and the bins of each worker's rows that have slots.
+struct routing_groups {
+  index_t bins = 0;    ///< of all workers, as many of each; they are the groups where these lie whole on a worker
+  index_t of_bin = 0;  ///< rows of the largest one
+  index_t slots = 0;   ///< of an expert for it
+  bool spans = false;  ///< groups lie on several workers, who see all choices
+  refusal why = {};
+};
+
+/// Those of rows [row…, last] that lie in so many parts. Groups are balanced runs of all rows in order.
+constexpr routing_groups routing_groups_of(const routing& layer, const layout& x, index_t parts) {
+  routing_groups g;
+  const index_t all = rows_of(x), largest = rows_of_largest_part(x);
+  g.bins = layer.groups > 0 && layer.groups % parts == 0 ? layer.groups : parts;
+  g.of_bin = all == dynamic ? dynamic : ceil_divide(largest, g.bins / parts);
+  g.slots = all == dynamic ? dynamic : layer.slots_for(g.of_bin);
+  if (layer.groups == 0 || parts == 1) return g;
+  for (int d = 0; d + 1 < x.dims.count; ++d)
+    if (x.levels(d) > 0 && (d > 0 || !x.dims[0].in_order()))
+      g.why = refusal{code::groups_of_rows_unalike, x.mesh.axes[x.cutter(d, 0)].name, d};
+  if (all == dynamic || !g.why.ok()) return g;
+  const bool even = layer.groups % parts == 0 && all % layer.groups == 0 && largest * parts == all;
+  g.spans = !even;
+  if (even) return g;
+  const index_t least = all / layer.groups;  // rows of a group; so many groups have rows of a bin
+  const index_t touching = least == 0 ? g.of_bin : smaller(g.of_bin, g.of_bin / least + 2);
+  g.slots = smaller(g.of_bin, capped_product(layer.slots_for(ceil_divide(all, layer.groups)), touching));
+  return g;
+}
+
 /// The first axis that cuts a dimension, for messages.
 constexpr text cutter_name(const layout& x, int dim) {
   const int a = x.cutter(dim, 0);
