@@ -25,7 +25,8 @@ auto constexpr mixed(const X& x) {
   const auto [slots, gates, numbers_of_slots, chosen] =
       nn::route<5, choices<2>, capacity<5, 4>, over_experts<place>, Options...>{}(x, scores);
   const auto served = slots | nn::experts<5, 8, cut_out<model>>{} | nn::relu{} | nn::experts<5, 6, cut_in<model>>{};
-  return nn::combine{}(served, gates, numbers_of_slots, chosen) + (x | nn::named<shared_expert, nn::linear<6>>{});
+  return nn::combine{}(served, gates, numbers_of_slots, chosen) +
+         (x | nn::named<shared_expert, nn::linear<6, cut_out<model>>>{});
 }
 struct mixture {
   constexpr auto operator()(auto x) const { return mixed(x); }
@@ -45,7 +46,7 @@ void write(nn::program& p) {
   const auto served = slots | nn::experts_layer{.experts = 5, .out = 8, .cut_out = {"model"}} | nn::relu{} |
                       nn::experts_layer{.experts = 5, .out = 6, .cut_in = {"model"}};
   p.output(nn::combine{}(served, gates, numbers_of_slots, chosen) +
-           (x | nn::under("shared_expert", nn::linear_layer{.out = 6})));
+           (x | nn::under("shared_expert", nn::linear_layer{.out = 6, .cut_out = {"model"}})));
 }
 
 constexpr const char* as_file = R"({
@@ -61,7 +62,8 @@ constexpr const char* as_file = R"({
     {"name": "served", "of": "bent", "layer": "experts", "experts": 5, "out_features": 6, "cut_in": ["model"],
      "path": "2"},
     {"name": "back", "of": ["served", "routed.1", "routed.2", "routed.3"], "layer": "combine"},
-    {"name": "beside", "of": "x", "layer": "linear", "out_features": 6, "path": "shared_expert"},
+    {"name": "beside", "of": "x", "layer": "linear", "out_features": 6, "cut_out": ["model"],
+     "path": "shared_expert"},
     {"name": "y", "of": ["back", "beside"], "function": "add"}],
   "outputs": "y"})";
 

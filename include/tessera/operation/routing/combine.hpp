@@ -109,6 +109,7 @@ namespace nn {
 /// The sum of a row over the experts of one worker goes back once, in the element of the slots.
 struct combine : engine::described_layer<combine> {
   static constexpr const char* name = "combine";
+  static constexpr int named_by = 3;  ///< the operand whose extents have the names of the result's
   static constexpr bool only_here = true;
   static constexpr engine::combining description() { return {}; }
   static constexpr layer_plan plan(const tensor_value& y, const tensor_value& gates, const tensor_value& numbers,
