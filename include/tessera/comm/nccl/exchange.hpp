@@ -60,8 +60,8 @@ class nccl_exchange final : public bound_exchange {
     carrier_.go_on();
   }
 
-  // Whether something comes from others. What only sends in an order of its own goes at once, since no other call may
-  // be meant, and the worker's own work does not wait for it. So a reader's device waits for no host but its own.
+  // Whether something comes from others. What only sends in an order of its own goes at once: no other call may be
+  // meant. The worker's own work does not wait for it, so a reader's device waits for no host but its own.
   bool brings() const { return plan().brings.messages > 0; }
 
   static region numbers(std::uint64_t* first, std::size_t n) {

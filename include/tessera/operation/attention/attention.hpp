@@ -18,8 +18,8 @@ struct attention_description {
 /// be split are g · d of queries, too.
 ///
 /// The sequence is whole unless keys and values are streamed: then t and s may be cut. A mask [n…, t, s] of booleans is
-/// true of what a query does not see; one of numbers is added to the scores, if the form says so. Cumulative lengths [m
-/// + 1] say where each of m sequences begins, and where the last one ends: a query sees keys of its own alone.
+/// true of what a query does not see. One of numbers is added to scores, if the form says so. Cumulative lengths [m +
+/// 1] say where each of m sequences begins, and where the last one ends: a query sees keys of its own alone.
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
                              const tensor_value& v, const tensor_value* more) {
   if (!layer.why.ok()) return refused_layer(layer.why);
@@ -48,7 +48,7 @@ namespace nn {
 
 /// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives; the heads are one dimension of the result.
 ///
-/// A fourth operand of booleans of queries and keys is true of what a query does not see; with `added_mask` it is of
+/// A fourth operand of booleans of queries and keys is true of what a query does not see. With `added_mask` it is of
 /// numbers that are added to scores. One of int64 is the cumulative lengths of packed sequences. A query that sees
 /// nothing gives 0. Weights are dropped in training as `dropout` drops, the same on any partition. Options: `causal`,
 /// `added_mask`, `sliding_window`, `streamed`, `over_heads` or `fewest_bytes`, `probability<n, d>` (0).

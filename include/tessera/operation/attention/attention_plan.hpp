@@ -7,7 +7,7 @@
 namespace tessera::detail {
 
 // What comes behind the values. A mask [n…, t, s] is of booleans, or of numbers that are added to scores where the form
-// says so; lengths of packed sequences are cumulative.
+// says so. Lengths of packed sequences are cumulative.
 enum class behind_values : signed char { nothing, mask, lengths };
 constexpr behind_values behind_of(const tensor_value* x) {
   if (x == nullptr) return behind_values::nothing;
