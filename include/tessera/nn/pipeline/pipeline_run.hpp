@@ -107,7 +107,7 @@ struct pipeline_run::batch {
   bool last = true;
   call_site at;
   std::vector<tensor<dyn>> inputs;
-  std::shared_ptr<const executor::bound_program> bound;
+  std::shared_ptr<const bound_program> bound;
   std::vector<at::Tensor> values;   ///< inputs, and what only moves them
   std::vector<at::Tensor> entered;  ///< the same with their graphs, where gradients come back to them
   std::vector<micro_batch> of;
@@ -122,7 +122,7 @@ struct weighted_results {
 /// What a micro-batch has on this worker.
 struct pipeline_run::micro_batch {
   double weight = 1;  ///< its share of the rows
-  std::shared_ptr<const executor::bound_program> bound;
+  std::shared_ptr<const bound_program> bound;
   std::shared_ptr<const executor::run> steps;
   std::vector<at::Tensor> values;
   std::vector<at::Tensor> came, left;  ///< by crossing: the leaf of the part behind, what the part before gave
