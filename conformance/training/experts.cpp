@@ -1,7 +1,7 @@
 #include "subjects.hpp"
 
 #include <tessera/functions.hpp>
-#include <tessera/nn/layer/routing.hpp>
+#include <tessera/nn/layer/forward.hpp>
 #include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/parameter/state_dict.hpp>
 #include <tessera/operation/layer/layer_values.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <tessera/nn/kernel/routed_rows_impl.hpp>
+#include <tessera/nn/layer/forward.hpp>
 #include <tessera/nn/layer/indexing_impl.hpp>
-#include <tessera/nn/layer/routing.hpp>
 
 namespace tessera::functions {
 
@@ -62,11 +62,18 @@ inline at::Tensor rows_or_none(const at::Tensor& x, const at::Tensor& which) {
 }
 
 /// The bins of this worker's rows; `packed` are rows by source.
-inline std::vector<index_t> bins_here(const call& c, const layout& packed, index_t rows) {
-  const index_t bins = tessera::engine::held_by(packed, c.bound.team->rank())[1][0].size();
+inline std::vector<index_t> bins_here(const layout& packed, int rank, index_t rows) {
+  const index_t bins = tessera::engine::held_by(packed, rank)[1][0].size();
   std::vector<index_t> each;
   for (index_t i = 0; i < bins; ++i) each.push_back(cut(rows, bins, i + 1) - cut(rows, bins, i));
   return each;
+}
+
+/// n or some more, an eighth at most, so that few extents are met.
+inline index_t rounded_up(index_t n) {
+  index_t step = 1;
+  while (step * 16 <= n) step *= 2;
+  return tessera::detail::ceil_divide(n, step) * step;
 }
 
 /// The experts of each place.
@@ -81,21 +88,25 @@ inline at::Tensor sized(const at::Tensor& x, const box_vector& sizes) {
   return x.reshape(at::IntArrayRef(sizes.begin(), sizes.end()));
 }
 
-/// The gates of all experts, and what chooses them.
+/// The gates of all experts, and what chooses them. Where a router draws, buffers 0 and 1 are how often it did and its
+/// key; the last one has its biases.
 struct judged_scores {
   at::Tensor gates;
   at::Tensor chosen_by;
+  at::Tensor chosen(index_t k) const { return std::get<1>(at::sort(chosen_by, true, -1, true)).narrow(1, 0, k); }
 };
-inline judged_scores judged(const call& c, const routing& layer, const at::Tensor& given) {
+inline judged_scores judged(const routing& layer, const layer_state& state, bool training, const layout& lies, int rank,
+                            const at::Tensor& given) {
   at::Tensor scores = functions::engine::in_wide(given);
-  if (layer.noise > 0 && c.training) {
-    const at::Tensor drawn = c.drawn().uniform(c.bound.inputs[1].to->layout(), c.bound.team->rank());
+  if (layer.noise > 0 && training) {
+    const tessera::detail::drawn_numbers now(state.buffers[1].value(), state.buffers[0].value());
+    const at::Tensor drawn = now.uniform(lies, rank);
     const at::Tensor normal = at::erfinv(2 * drawn - (1 - 0x1p-53)) * (layer.noise * std::sqrt(2.0));
     scores = scores + normal.to(scores.scalar_type()).reshape(scores.sizes());
   }
   const at::Tensor gates = layer.sigmoid ? at::sigmoid(scores) : at::softmax(scores, -1);
   if (layer.rate == 0) return {gates, scores.detach()};
-  return {gates, gates.detach() + c.buffer(layer.noise > 0 ? 2 : 0).value()};
+  return {gates, gates.detach() + state.buffers.back().value()};
 }
 
 /// Tells of gates that are no numbers on all workers, and moves the biases towards an even load.
@@ -114,7 +125,7 @@ inline void tell(const call& c, const routing& layer, const at::Tensor& gates, c
   if (const double none = all[0].item<double>(); none > 0)
     throw error(refusal{code::gate_no_number, static_cast<index_t>(none)}, c.bound.team->label());
   if (!counts || !c.training) return;
-  const nn::buffer& bias = c.buffer(layer.noise > 0 ? 2 : 0);
+  const nn::buffer& bias = c.state.buffers.back();
   const at::Tensor load = all.narrow(0, 1, layer.experts);
   bias.set(bias.value() + layer.rate * at::sign(load.mean() - load));
 }
@@ -155,13 +166,15 @@ TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const engine::rout
   const index_t rows = c.operand(1).numel() / experts;
   const at::Tensor scores = c.used(1).reshape({rows, experts});
 
-  const engine::judged_scores judged = engine::judged(c, layer, scores);
+  const engine::judged_scores judged =
+      engine::judged(layer, c.state, c.training, b.inputs[1].to->layout(), b.team->rank(), scores);
+  if (layer.noise > 0 && c.training) c.buffer(0).set(c.buffer(0).value() + 1);
   engine::routed_rows of;
-  of.chosen = std::get<1>(at::sort(judged.chosen_by, true, -1, true)).narrow(1, 0, k);
+  of.chosen = judged.chosen(k);
   engine::tell(c, layer, judged.gates, of.chosen);
   at::Tensor gates = judged.gates.gather(1, of.chosen);
   if (layer.normalised) gates = gates / gates.sum(-1, true);
-  of.bins = engine::bins_here(c, of_packed, rows);
+  of.bins = engine::bins_here(of_packed, b.team->rank(), rows);
   if (layer.is_limited) of.kept = engine::kept_here(c, layer, of.chosen, gates.detach(), of.bins);
   of.places = engine::experts_of_places(of_experts);
   of.slots = of_experts.dims[2].extent;
@@ -187,7 +200,32 @@ TESSERA_INLINE std::vector<at::Tensor> forward(const call& c, const engine::rout
           engine::sized(lists.became, b.results[3].from->extents())};
 }
 
-TESSERA_INLINE at::Tensor forward(const call& c, const engine::combining&) {
+TESSERA_INLINE std::optional<engine::open_extents> extent_for(const measured_call& c, const engine::routing& layer) {
+  if (layer.is_limited) return {};
+  const layer_plan p =
+      plan_of(layer, {c.where[0]->layout(), tessera::detail::element_of_scalar(c.operands[0].scalar_type())},
+              {c.where[1]->layout(), tessera::detail::element_of_scalar(c.operands[1].scalar_type())});
+  const int rank = c.team->rank();
+  const index_t rows = c.operands[1].numel() / layer.experts;
+  const engine::judged_scores judged = engine::judged(layer, c.state, c.training, c.where[1]->layout(), rank,
+                                                      c.operands[1].detach().reshape({rows, layer.experts}));
+  engine::open_extents mine{0};
+  index_t begin = 0;
+  const at::Tensor chosen = judged.chosen(layer.choices);
+  const at::Tensor here = at::zeros({rows, layer.experts}, chosen.options().dtype(at::kBool)).scatter_(1, chosen, true);
+  for (index_t n : engine::bins_here(p.from(0), rank, rows)) {
+    const at::Tensor of = here.narrow(0, begin, n);
+    begin += n;
+    mine.first = std::max(mine.first, n == 0 ? 0 : of.sum(0).max().item<index_t>());
+    for (const engine::interval& place : engine::experts_of_places(p.raw()))
+      if (place.size() > 0)
+        mine.second = std::max(mine.second, of.narrow(1, place.lo, place.size()).any(1).sum().item<index_t>());
+  }
+  const engine::open_extents all = c.most(mine);
+  return engine::open_extents(engine::rounded_up(all.first), engine::rounded_up(all.second));
+}
+
+TESSERA_INLINE at::Tensor forward(const call& c, const engine::row_combining&) {
   const engine::bound_layer& b = c.bound;
   const at::Tensor y = c.used(0), gates = c.used(1), numbers = c.used(2), chosen = c.used(3);
   const layout& of_slots = b.inputs[0].to->layout();
@@ -205,7 +243,8 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::combining&) {
   const index_t experts = of_slots.dims[0].extent, most = of_packed.dims[2].extent;
   const index_t rows = chosen.numel() / experts;
   const at::Tensor became = chosen.reshape({rows, experts});
-  const at::Tensor line = engine::bins_of_rows(engine::bins_here(c, of_packed, rows), chosen.options()) * most;
+  const at::Tensor line =
+      engine::bins_of_rows(engine::bins_here(of_packed, b.team->rank(), rows), chosen.options()) * most;
   at::Tensor all;
   index_t place = 0;
   for (const engine::interval& of : engine::experts_of_places(of_slots)) {

@@ -20,7 +20,7 @@
 // Descriptions that say a layer whole: what run time plans and computes of them is in the compiled library.
 // clang-format off
 #define TESSERA_DESCRIPTIONS(f)                                                                                  \
-  f(adaptive_max_pool_description) f(attention_description) f(cast_description) f(combining) f(contraction)      \
+  f(adaptive_max_pool_description) f(attention_description) f(cast_description) f(row_combining) f(contraction)      \
   f(dropout_description) f(flatten_description) f(fold_description) f(fourier) f(global_avg_pool_description)    \
   f(linear_cross_entropy_description) f(lookup) f(neighbourhood_description) f(normalisation) f(pad_description) \
   f(pixel_shuffle_description) f(pooling) f(prelu_description) f(projection) f(relu_description)                 \

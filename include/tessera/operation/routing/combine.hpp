@@ -9,12 +9,12 @@ namespace tessera {
 namespace engine {
 
 /// What brings rows back from experts.
-struct combining {};
+struct row_combining {};
 
 /// Plans the way back of what experts give of their slots, y[expert, group, slot, f], with the other results of the
 /// router: sums of what places give ∘ (packed rows by place → by source) ∘ sums of gates times slots. The result is
 /// [row…, f].
-constexpr layer_plan plan_of(const combining&, const tensor_value& y, const tensor_value& gates,
+constexpr layer_plan plan_of(const row_combining&, const tensor_value& y, const tensor_value& gates,
                              const tensor_value& numbers, const tensor_value& chosen) {
   const tensor_value* const given[]{&y, &gates, &numbers, &chosen};
   for (int o = 0; o < 3; ++o)
@@ -111,7 +111,7 @@ struct combine : engine::described_layer<combine> {
   static constexpr const char* name = "combine";
   static constexpr int named_by = 3;  ///< the operand whose extents have the names of the result's
   static constexpr bool only_here = true;
-  static constexpr engine::combining description() { return {}; }
+  static constexpr engine::row_combining description() { return {}; }
   static constexpr layer_plan plan(const tensor_value& y, const tensor_value& gates, const tensor_value& numbers,
                                    const tensor_value& chosen) {
     return plan_of(description(), y, gates, numbers, chosen);

@@ -39,7 +39,7 @@ constexpr layer_plan plan_of(const routing& layer, const tensor_value& x, const 
   unsigned seen = 0;
   const static_vector<int, max_axes> sources = detail::row_axes(given);
   const static_vector<int, max_axes> places =
-      layer.is_over ? detail::without_ones(mesh, detail::found(mesh, layer.over, seen, unknown)) : sources;
+      layer.is_over ? detail::several_of(mesh, detail::found(mesh, layer.over, seen, unknown)) : sources;
   if (!unknown.ok()) return refused_layer(unknown);
   for (int a : places)
     if (const axis_placement& r = given.placements[a];
@@ -53,7 +53,7 @@ constexpr layer_plan plan_of(const routing& layer, const tensor_value& x, const 
   layout experts = detail::packed_by_place(detail::packed_by_source(given, many, groups, dynamic), places);
   experts = detail::slots_by_expert(experts, layer.experts, slots);
   const index_t here = detail::parts(experts, 0).largest();
-  const index_t rows = in.of_bin == dynamic ? dynamic : detail::smaller(in.of_bin, detail::capped_product(here, slots));
+  const index_t rows = slots == dynamic ? dynamic : detail::smaller(in.of_bin, detail::capped_product(here, slots));
   layout numbers = judging;
   numbers.dims[last] = {};
   numbers.dims[last].extent = detail::smaller(layer.choices, here);
@@ -61,8 +61,9 @@ constexpr layer_plan plan_of(const routing& layer, const tensor_value& x, const 
   layer_plan p;
   p.add_input(x.layout);
   p.add_input(scores.layout);
-  const layout packed = detail::packed_by_source(given, many, groups, rows);
-  const layout gates = detail::packed_by_source(numbers, many, groups, rows);
+  layout packed = detail::packed_by_source(given, many, groups, rows);
+  layout gates = detail::packed_by_source(numbers, many, groups, rows);
+  if (!layer.is_limited) packed.dims[2].tag = gates.dims[2].tag = second_open;
   const element wide = functions::detail::wide(scores.element);
   p.add_output(experts, x.element);
   p.add_output(gates, detail::packed_by_place(gates, places), wide);

@@ -62,7 +62,7 @@ constexpr layout slots_by_expert(layout packed, index_t experts, index_t slots) 
 }
 
 /// The axes that have several coordinates.
-constexpr static_vector<int, max_axes> without_ones(const mesh_value& mesh, const static_vector<int, max_axes>& axes) {
+constexpr static_vector<int, max_axes> several_of(const mesh_value& mesh, const static_vector<int, max_axes>& axes) {
   static_vector<int, max_axes> all;
   for (int a : axes)
     if (mesh.axes[a].extent > 1) all.push(a);
@@ -91,8 +91,8 @@ constexpr routing_groups routing_groups_of(const routing& layer, const layout& x
   const index_t all = rows_of(x), largest = rows_of_largest_part(x);
   g.bins = layer.groups > 0 && layer.groups % parts == 0 ? layer.groups : parts;
   g.of_bin = all == dynamic ? dynamic : ceil_divide(largest, g.bins / parts);
-  g.slots = all == dynamic ? dynamic : layer.slots_for(g.of_bin);
-  if (layer.groups == 0 || parts == 1) return g;
+  g.slots = all == dynamic || !layer.is_limited ? dynamic : layer.slots_for(g.of_bin);
+  if (layer.groups == 0 || parts == 1 || !layer.is_limited) return g;
   for (int d = 0; d + 1 < x.dims.count; ++d)
     if (x.levels(d) > 0 && (d > 0 || !x.dims[0].in_order()))
       g.why = refusal{code::groups_of_rows_unalike, x.mesh.axes[x.cutter(d, 0)].name, d};
