@@ -117,6 +117,42 @@ TEST_CASE("experts lie along an axis of copies of the rows", "[gradient]") {
   judge(l, {.experts = 4, .choices = 2, .capacity = 1.25, .over_experts = engine::axis_names{"model", "data"}});
 }
 
+TEST_CASE("routers without a capacity keep all rows, also where one expert has all of them or there are none",
+          "[gradient]") {
+  const engine::axis_names place{"place"};
+  for (const auto& [data, where, model] : {std::array{1, 1, 1}, {2, 2, 1}, {1, 2, 2}, {1, 5, 1}})
+    for (const index_t rows : {11, 3, 1, 0}) {
+      const lying l = lying_over(data, where, model, model > 1, rows, 4, 4);
+      judge(l, {.experts = 4, .choices = 2, .over_experts = place, .normalised_gates = true});
+      judge(l, {.experts = 4, .choices = 4, .groups = 2 * data * where});
+    }
+  const auto run = on_workers(4, [&](const std::shared_ptr<transport>& carrier) {
+    const lying l = lying_over(2, 2, 1, false, 40, 4, 8);
+    const team_handle team = std::make_shared<team_state>(carrier, l.grid);
+    nn::program p;
+    const auto x = p.input(tensor_value{l.rows, element::float64});
+    const auto scores = p.input(tensor_value{l.scores, element::float64});
+    const auto [slots, gates, at, chosen] = nn::route_layer{.experts = 8, .over_experts = place}(x, scores);
+    p.output(flows{nn::combine{}(slots, gates, at, chosen), slots});
+    const nn::dynamic_network net{team, seed{3}, p};
+    const tensor<dyn> given = distribute(team, l.rows, global_of({40, 4}, numbers{1}));
+    std::vector<index_t> found;
+    for (const index_t favoured : {0, 1, 8}) {  // how many experts all rows like alike
+      at::Tensor s = at::zeros({40, 8}, at::kDouble);
+      if (favoured == 1) s.select(1, 5).fill_(30);
+      if (favoured == 8) s.scatter_(1, at::arange(40, at::kLong).remainder(8).unsqueeze(1), 30.0);
+      const std::vector<tensor<dyn>> y = net({given, distribute(team, l.scores, s)});
+      found.push_back(y[1].layout().dims[2].extent);
+      const at::Tensor gate = std::get<0>(at::softmax(s, 1).max(1)).unsqueeze(1);
+      if (apart(full_tensor(y[0]), global_of({40, 4}, numbers{1}) * gate) > 1e-14) found.push_back(-1);
+    }
+    return found;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == std::vector<index_t>{10, 10, 2});
+}
+
 TEST_CASE("losses of routers are those of all rows in one process, on any mesh", "[gradient]") {
   for (const bool of_sigmoids : {false, true})
     for (const auto& [data, place, model] : {std::array{1, 1, 1}, {2, 2, 1}, {1, 3, 2}, {3, 4, 1}}) {

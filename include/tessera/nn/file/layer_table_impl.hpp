@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/file/layer_table.hpp>
+#include <tessera/nn/file/route_in_file.hpp>
 
 #include <tuple>
 
@@ -56,20 +57,7 @@ TESSERA_INLINE void layer_table::add_layers() {
                          o.element_setting("weights_as"),
                          o.flag("round_terms", false)};
   });
-  layer("route", [](options o) {
-    const bool over = o.has("over_experts");
-    const engine::axis_names axes = o.axes("over_experts", "those that cut the rows");
-    return route_layer{o.number("experts"),
-                       o.number("choices", 1),
-                       o.real_setting("capacity"),
-                       over ? engine::setting(axes) : engine::setting<engine::axis_names>(),
-                       o.number("groups", 0, "one for each part of the rows"),
-                       o.flag("sigmoid_gates", false),
-                       o.flag("normalised_gates", false),
-                       o.flag("drop_by_score", false),
-                       o.real("noise", 0),
-                       o.real("balanced_by_bias", 0)};
-  });
+  layer("route", [](options o) { return tessera::detail::route_in_file(o); });
   layer("combine", [](options) { return combine{}; });
   layer("conv", [](options o) {
     const index_t out = o.number("out_channels");

@@ -11,8 +11,10 @@ namespace engine {
 /// What brings rows back from experts.
 struct row_combining {};
 
-/// Plans the way back of what experts give of their slots, y[expert, group, slot, f], with the other results of the
-/// router: sums of what places give ∘ (packed rows by place → by source) ∘ sums of gates times slots. The result is
+/// Plans the way back of what experts give of their slots, y[expert, group, slot, f]; the other operands are those of
+/// the router.
+///
+/// It is: sums of what places give ∘ (packed rows by place → by source) ∘ sums of gates times slots. The result is
 /// [row…, f].
 constexpr layer_plan plan_of(const row_combining&, const tensor_value& y, const tensor_value& gates,
                              const tensor_value& numbers, const tensor_value& chosen) {

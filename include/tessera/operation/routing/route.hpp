@@ -10,9 +10,9 @@ namespace tessera {
 
 namespace engine {
 
-/// Plans a router of x[row…, f] by scores [row…, experts]: (packed rows by source → by place) ∘ what a source gives to
-/// each place, then a place to the slots of its experts.
+/// Plans a router of x[row…, f] by scores [row…, experts].
 ///
+/// It is: each place's rows to the slots of its experts ∘ (packed rows by source → by place) ∘ the rows of each place.
 /// A place is a part of the experts. A row goes there once, however many of its experts are there. The results are
 ///  - slots [expert, group, slot, f], zeros where no row is
 ///  - gates [place, group, row, number], of each row that came and its experts there
