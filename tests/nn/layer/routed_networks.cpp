@@ -23,17 +23,17 @@ template <class X, class... Options>
 auto constexpr mixed(const X& x) {
   const auto scores = x | nn::named<scoring, nn::linear<5>>{};
   const auto [slots, gates, numbers_of_slots, chosen] =
-      nn::route<5, choices<2>, capacity<5, 4>, over_experts<place>, Options...>{}(x, scores);
+      nn::route<5, choices<2>, over_experts<place>, Options...>{}(x, scores);
   const auto served = slots | nn::experts<5, 8, cut_out<model>>{} | nn::relu{} | nn::experts<5, 6, cut_in<model>>{};
   return nn::combine{}(served, gates, numbers_of_slots, chosen) +
          (x | nn::named<shared_expert, nn::linear<6, cut_out<model>>>{});
 }
 struct mixture {
-  constexpr auto operator()(auto x) const { return mixed(x); }
+  constexpr auto operator()(auto x) const { return mixed<decltype(x), capacity<5, 4>>(x); }
 };
 struct noisy_mixture {
   constexpr auto operator()(auto x) const {
-    return mixed<decltype(x), noise<1, 2>, balanced_by_bias<1, 10>, drop_by_score>(x);
+    return mixed<decltype(x), noise<1, 2>, balanced_by_bias<1, 10>, sigmoid_gates, normalised_gates>(x);
   }
 };
 
@@ -75,6 +75,32 @@ TEST_CASE("routed rows of types, of values and from a file have the same bits, f
     write(written);
     nn::read_network(read, as_file, t.mesh(), "mixture.json");
     return alike_in_bits<nn::network<mixture, rows>>(t, global_of({11, 6}, numbers{1}), {&written, &read});
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r);
+}
+
+TEST_CASE("a router that draws and moves biases chooses alike where it runs again for its backward", "[gradient]") {
+  const auto run = in_team<grid>([](team<grid>& t) {
+    const auto seen = [&](const auto& net) {
+      std::vector<at::Tensor> all;
+      for (const index_t n : {11, 3, 7}) {
+        auto x = distribute<rows>(t, global_of({n, 6}, numbers{static_cast<std::uint64_t>(n)}));
+        x.requires_grad();
+        const auto y = net(x);
+        sum(y * y).backward();
+        all.push_back(full_tensor(y));
+        all.push_back(full_tensor(x.grad()));
+      }
+      for (const at::Tensor& w : net.parameters()) all.push_back(w.grad());
+      net.each_buffer([&](const nn::buffer& b) { all.push_back(b.value()); });
+      return all;
+    };
+    const auto once = seen(nn::network<noisy_mixture, rows>{t, seed{3}});
+    const auto again = seen(nn::network<nn::recompute<noisy_mixture>, rows>{t, seed{3}});
+    return once.size() > 10 && std::equal(once.begin(), once.end(), again.begin(), again.end(),
+                                          [](const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); });
   });
   INFO(run.errors());
   REQUIRE(run.well());

@@ -43,6 +43,9 @@ struct row_lists {
 };
 row_lists listed_rows(const routed_rows& of);
 
+/// The place of each expert.
+at::Tensor places_of_experts(const std::vector<interval>& places, const at::TensorOptions& options);
+
 /// The bin of each row.
 at::Tensor bins_of_rows(const std::vector<index_t>& bins, const at::TensorOptions& options);
 

@@ -11,6 +11,13 @@ TESSERA_INLINE at::Tensor inverse(const at::Tensor& places, const at::Tensor& so
       .narrow(0, 0, count);
 }
 
+TESSERA_INLINE at::Tensor places_of_experts(const std::vector<interval>& places, const at::TensorOptions& options) {
+  std::vector<index_t> all;
+  for (std::size_t p = 0; p < places.size(); ++p)
+    all.insert(all.end(), static_cast<std::size_t>(places[p].size()), static_cast<index_t>(p));
+  return at::tensor(all, at::TensorOptions(at::kLong)).to(options.device());
+}
+
 TESSERA_INLINE at::Tensor bins_of_rows(const std::vector<index_t>& bins, const at::TensorOptions& options) {
   std::vector<index_t> all;
   for (std::size_t i = 0; i < bins.size(); ++i)
@@ -59,13 +66,11 @@ TESSERA_INLINE row_lists listed_rows(const routed_rows& of) {
   const index_t rows = of.chosen.size(0), k = of.chosen.size(1);
   const auto bins = static_cast<index_t>(of.bins.size()), places = static_cast<index_t>(of.places.size());
   const at::TensorOptions whole = of.chosen.options();
-  std::vector<index_t> place_of_expert, begins(1, 0);
-  for (index_t p = 0; p < places; ++p)
-    place_of_expert.insert(place_of_expert.end(),
-                           static_cast<std::size_t>(of.places[static_cast<std::size_t>(p)].size()), p);
+  std::vector<index_t> begins(1, 0);
   for (index_t n : of.bins) begins.push_back(begins.back() + n);
   begins.pop_back();
-  const auto experts = static_cast<index_t>(place_of_expert.size());
+  const at::Tensor place_of_each = places_of_experts(of.places, whole);
+  const index_t experts = place_of_each.numel();
   const at::Tensor bin = bins_of_rows(of.bins, whole);
   const at::Tensor kept = of.kept.defined() ? of.kept : at::ones_like(of.chosen, at::kBool);
 
@@ -74,7 +79,7 @@ TESSERA_INLINE row_lists listed_rows(const routed_rows& of) {
   const at::Tensor slot = ranks(key.flatten(), bins * experts + 1).view({k, rows}).t();
 
   // The rows that go to each place, in order.
-  const at::Tensor place = listed_on(place_of_expert, bin).index_select(0, of.chosen.flatten()).view({rows, k});
+  const at::Tensor place = place_of_each.index_select(0, of.chosen.flatten()).view({rows, k});
   const at::Tensor there = at::logical_and(place.unsqueeze(2) == at::arange(places, whole), kept.unsqueeze(2));
   const at::Tensor goes = there.any(1);
   const at::Tensor before = at::constant_pad_nd(goes.cumsum(0), {0, 0, 1, 0});

@@ -31,7 +31,7 @@ namespace tessera::nn {
 /// This worker's rows to the places of their experts, and the slots of its own experts.
 std::vector<at::Tensor> forward(const call& c, const engine::routing& layer);
 
-/// The rows of the fullest expert and of the fullest place, rounded up by an eighth at most; nothing where slots are
+/// The rows of the fullest expert and of the fullest place, rounded up by a sixteenth at most; nothing where slots are
 /// limited.
 std::optional<engine::open_extents> extent_for(const measured_call& c, const engine::routing& layer);
 

@@ -69,10 +69,10 @@ inline std::vector<index_t> bins_here(const layout& packed, int rank, index_t ro
   return each;
 }
 
-/// n or some more, an eighth at most, so that few extents are met.
+/// n or some more, a sixteenth at most, so that few extents are met.
 inline index_t rounded_up(index_t n) {
   index_t step = 1;
-  while (step * 16 <= n) step *= 2;
+  while (step * 32 <= n) step *= 2;
   return tessera::detail::ceil_divide(n, step) * step;
 }
 
@@ -113,7 +113,11 @@ inline judged_scores judged(const routing& layer, const layer_state& state, bool
 inline void tell(const call& c, const routing& layer, const at::Tensor& gates, const at::Tensor& chosen) {
   const at::Tensor wrong = at::isnan(gates.detach()).any(-1).sum().to(at::kDouble);
   const bool counts = layer.rate > 0;
-  if (!counts && !c.compares_indices && wrong.item<double>() == 0) return;
+  const auto judge = [&](const at::Tensor& of_all) {
+    if (const double none = of_all.item<double>(); none > 0)
+      throw error(refusal{code::gate_no_number, static_cast<index_t>(none)}, c.bound.team->label());
+  };
+  if (!counts && !c.compares_indices) return judge(wrong);
   at::Tensor told = wrong.reshape({1});
   if (counts) {
     const at::Tensor named = chosen.unsqueeze(-1) == at::arange(layer.experts, chosen.options());
@@ -122,8 +126,7 @@ inline void tell(const call& c, const routing& layer, const at::Tensor& gates, c
   const functions::engine::bound_exchanges by{c.bound.team, c.bound.boxes(), c.bound.exchanges, {}};
   const at::Tensor all = functions::engine::sums_of_all(by, 1, told);
   if (all.size(0) == 0) return;
-  if (const double none = all[0].item<double>(); none > 0)
-    throw error(refusal{code::gate_no_number, static_cast<index_t>(none)}, c.bound.team->label());
+  judge(all[0]);
   if (!counts || !c.training) return;
   const nn::buffer& bias = c.state.buffers.back();
   const at::Tensor load = all.narrow(0, 1, layer.experts);
@@ -209,18 +212,23 @@ TESSERA_INLINE std::optional<engine::open_extents> extent_for(const measured_cal
   const index_t rows = c.operands[1].numel() / layer.experts;
   const engine::judged_scores judged = engine::judged(layer, c.state, c.training, c.where[1]->layout(), rank,
                                                       c.operands[1].detach().reshape({rows, layer.experts}));
-  engine::open_extents mine{0};
-  index_t begin = 0;
   const at::Tensor chosen = judged.chosen(layer.choices);
-  const at::Tensor here = at::zeros({rows, layer.experts}, chosen.options().dtype(at::kBool)).scatter_(1, chosen, true);
-  for (index_t n : engine::bins_here(p.from(0), rank, rows)) {
-    const at::Tensor of = here.narrow(0, begin, n);
+  const std::vector<engine::interval> places = engine::experts_of_places(p.raw());
+  const at::Tensor place = engine::places_of_experts(places, chosen.options()).index_select(0, chosen.flatten());
+  const auto marked = [&](const at::Tensor& where, index_t n) {
+    return at::zeros({rows, n}, chosen.options()).scatter_(1, where.view(chosen.sizes()), 1);
+  };
+  const at::Tensor experts = marked(chosen, layer.experts);
+  const at::Tensor goes = marked(place, static_cast<index_t>(places.size()));
+  std::vector<at::Tensor> counts{at::zeros({2}, chosen.options())};
+  index_t begin = 0;
+  for (const index_t n : engine::bins_here(p.from(0), rank, rows)) {
+    const auto most = [&](const at::Tensor& of) { return of.narrow(0, begin, n).sum(0).max(); };
+    counts.push_back(at::stack({most(experts), most(goes)}));
     begin += n;
-    mine.first = std::max(mine.first, n == 0 ? 0 : of.sum(0).max().item<index_t>());
-    for (const engine::interval& place : engine::experts_of_places(p.raw()))
-      if (place.size() > 0)
-        mine.second = std::max(mine.second, of.narrow(1, place.lo, place.size()).any(1).sum().item<index_t>());
   }
+  const at::Tensor fullest = at::stack(counts).amax(0).cpu();
+  const engine::open_extents mine(fullest[0].item<index_t>(), fullest[1].item<index_t>());
   const engine::open_extents all = c.most(mine);
   return engine::open_extents(engine::rounded_up(all.first), engine::rounded_up(all.second));
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/function/loss_layouts.hpp>
 #include <tessera/operation/layer/value_options.hpp>
 #include <tessera/operation/program/layer.hpp>
 #include <tessera/operation/routing/routed_layouts.hpp>
@@ -97,7 +98,16 @@ constexpr layer_plan plan_of(const row_combining&, const tensor_value& y, const 
   const layout back =
       detail::packed_by_source(result, lies[1].dims[0].extent, lies[1].dims[1].extent, lies[1].dims[2].extent);
   p.add_exchange(detail::packed_by_place(back, places), back, y.element);
-  p.why = check_count(back);
+  // Backward reads the gates and the slots of each row that came, and lists of rows.
+  p.saves = saved_tensors::saving(1u << 1);
+  p.saves.exchanges = false;
+  layout slots_of_rows = p.from(0);
+  index_t& each = slots_of_rows.dims[2].extent;
+  if (each != dynamic) each = detail::capped_product(each, detail::larger(1, lies[1].dims[3].extent));
+  p.make(slots_of_rows, functions::detail::wide(y.element));
+  p.make(lies[2], element::int64);
+  p.make(chosen.layout, element::int64);
+  p.why = first_of(check_count(back), check_count(slots_of_rows));
   return p;
 }
 

@@ -83,6 +83,12 @@ constexpr layer_plan plan_of(const routing& layer, const tensor_value& x, const 
   if (layer.rate > 0)
     p.add_buffer({"bias", functions::detail::in_rows(one_number(judging), layer.experts), init::zeros(),
                   element::float64, true});
+  // Backward reads the gates of all experts and lists of rows, no row.
+  p.saves = saved_tensors::saving(0);
+  p.saves.exchanges = false;
+  p.make(judging, wide);
+  p.make(gates, element::int64);
+  p.make(p.output(1), element::int64);
   p.why = first_of(check_count(p.output(0)), check_count(packed));
   return p;
 }
