@@ -243,13 +243,15 @@ void roll_weighted_classes(roller& r) {
   r.say("classes", r.roll(1, 9));
   if (const auto out = r.axes(2); !out.empty()) r.say("cut_out", out);
   r.say_unless("sample_rate", r.one_of({0.125, 0.25, 0.5, 0.75, 1.0}), 1.0);
-  if (r.once_in(3)) {
+  const bool of_angles = r.once_in(3);
+  if (of_angles) {
     r.say("arcface", true);
     r.say_unless("margin", 0.125 * r.roll(0, 4), 0.5);
     r.say("scale", r.roll(1, 8));
     r.say_unless("easy", r.once_in(2), false);
   }
-  r.take(roll_sizes(r, 2));
+  // the angle of one feature is at an end of arccos, where LibTorch's slope is no number
+  r.take({r.batch(7), r.roll(of_angles ? 2 : 0, 7)});
   const layout x = r.c.operands[0].layout;
   r.take(beside(r, x), element::int64);
 }

@@ -48,8 +48,10 @@ struct replacing_mode {
   }
 };
 
-template <class Mode, class Predicate, class Instead, class Part>
-struct replaced_in<replacing_mode<Mode, Predicate, Instead>, Part> : replaced_in<Mode, Part> {};
+template <class Mode, class Predicate, class Instead>
+inline constexpr bool replaces_parts<replacing_mode<Mode, Predicate, Instead>> = true;
+template <class Mode, class... Axes>
+inline constexpr bool replaces_parts<tiles_mode<Mode, Axes...>> = replaces_parts<Mode>;
 template <class Mode, class Predicate, class Instead, class Part>
   requires(holds_for<Predicate, Part>())
 struct replaced_in<replacing_mode<Mode, Predicate, Instead>, Part> {

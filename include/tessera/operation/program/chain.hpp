@@ -92,7 +92,7 @@ struct calling_alone {
 };
 template <class Part, class First, class... Rest>
 constexpr auto called_alone(const First& first, const Rest&... rest) {
-  if constexpr (replaced_in<typename First::trace_mode, Part>::value) {
+  if constexpr (Replaced<typename First::trace_mode, Part>) {
     using instead = replaced_in<typename First::trace_mode, Part>;
     return in_mode<typename First::trace_mode>(called_alone<typename instead::part>(
         in_mode<typename instead::outside>(first), in_mode<typename instead::outside>(rest)...));

@@ -127,11 +127,16 @@ constexpr auto in_mode(const flows<F...>& all) {
   }(indices_below<sizeof...(F)>{});
 }
 
-// Whether a mode reads another part in place of one: `part`, which the mode `outside` notes.
+// Whether a mode reads another part in place of one: `part`, which the mode `outside` notes. Of other modes than those
+// that replace parts nothing is instantiated.
+template <class Mode>
+inline constexpr bool replaces_parts = false;
 template <class Mode, class Part>
 struct replaced_in {
   static constexpr bool value = false;
 };
+template <class Mode, class Part>
+concept Replaced = replaces_parts<Mode> && replaced_in<Mode, Part>::value;
 
 // A layer on flows, without a word where it is refused. One without a number has the keys of its scope.
 template <class L, class Mode, class First, class... Rest>
@@ -224,7 +229,7 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
     return refused_flow<typename First::trace_mode, typename First::type, refused_before>();
   } else if constexpr (!known_by_type<Part>()) {
     return refused_flow<typename First::trace_mode, typename First::type, verdicts::part_holds_values<>>();
-  } else if constexpr (replaced_in<typename First::trace_mode, Part>::value) {
+  } else if constexpr (Replaced<typename First::trace_mode, Part>) {
     using instead = replaced_in<typename First::trace_mode, Part>;
     return in_mode<typename First::trace_mode>(passed_on<typename instead::part>(
         in_mode<typename instead::outside>(first), in_mode<typename instead::outside>(rest)...));
