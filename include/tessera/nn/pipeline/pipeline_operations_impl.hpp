@@ -12,17 +12,21 @@ TESSERA_INLINE void pipeline_run::forward(batch& b, const pipeline::operation& x
   const c10::AutoGradMode graph(b.trains);
   const auto leaf = [&](const crossing& c, at::Tensor y) {
     if (b.trains && has_gradient(b, c)) y.requires_grad_();
-    now.came[number_of(c)] = y;
+    if (b.trains) now.came[number_of(c)] = y;
     now.values[c.to] = y;
   };
   for (const crossing& c : map_.crossings)
-    if (c.stays && c.receiver == part) leaf(c, now.left[number_of(c)].detach());
+    if (c.stays && c.receiver == part) {
+      at::Tensor& y = now.left[number_of(c)];
+      leaf(c, y.detach());
+      if (!b.trains) y.reset();
+    }
   const std::vector<std::size_t>& weighted = weighted_[static_cast<std::size_t>(part)];
   std::size_t next = 0;
   for (std::size_t i = 0; i < my().steps.size();) {
     if (const crossing* c = crossed_[i]; c != nullptr) {
       if (c->sender == part && !c->stays) {
-        now.left[number_of(*c)] = now.values[c->from];
+        if (b.trains) now.left[number_of(*c)] = now.values[c->from];
         send(b, *c, now.values[c->from], x, false);
       }
       if (c->receiver == part && !c->stays) leaf(*c, receive(b, *c, x, false));
