@@ -21,7 +21,7 @@ struct layer_functions {
   layer_plan (*plan)(const void* layer, std::span<const tensor_value* const> x);  ///< its parameters not yet as tiles
   std::vector<at::Tensor> (*forward)(const void* layer, const nn::call& c);
   void (*destroy)(const void* layer);
-  std::optional<index_t> (*measured)(const void* layer, const nn::measured_call& x) = nullptr;
+  std::optional<nn::engine::open_extents> (*measured)(const void* layer, const nn::measured_call& x) = nullptr;
 };
 
 /// A layer as a value, at its place in a program.
@@ -75,7 +75,7 @@ struct kept_layer {
 
 /// What asks a layer, as it is kept, for the extent that data give; null of others.
 template <class L, class Kept>
-constexpr auto measured_by(Kept) -> std::optional<index_t> (*)(const void*, const nn::measured_call&) {
+constexpr auto measured_by(Kept) -> std::optional<nn::engine::open_extents> (*)(const void*, const nn::measured_call&) {
   if constexpr (nn::engine::Measured<L>)
     return [](const void* kept, const nn::measured_call& x) { return nn::engine::extent_for(Kept{}(kept), x); };
   else return nullptr;

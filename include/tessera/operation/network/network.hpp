@@ -30,7 +30,7 @@ namespace detail {
 template <class L>
 inline constexpr bool is_move = requires { L::moves_only; };
 
-/// Whether a layer is a function of flows, and no part of a module.
+// Whether a layer is a function of flows, and no part of a module.
 template <class L>
 inline constexpr bool is_function = requires { L::is_function; };
 
