@@ -16,6 +16,7 @@ struct layer_functions {
   const char* name;
   bool (*only_here)(const void* layer);
   bool moves_only;
+  bool is_function;  ///< of flows, and no part of a module
   int results;
   layer_plan (*plan)(const void* layer, std::span<const tensor_value* const> x);  ///< its parameters not yet as tiles
   std::vector<at::Tensor> (*forward)(const void* layer, const nn::call& c);
@@ -37,6 +38,7 @@ class placed_node {
   nn::engine::node_record record;
 
   int results() const { return functions_->results; }
+  bool is_function() const { return functions_->is_function; }
   layer_plan plan() const;
   layer_plan plan_for(std::span<const tensor_value* const> x) const;
 
@@ -84,6 +86,7 @@ inline constexpr layer_functions functions_of_layer{
     L::name,
     [](const void* kept) { return is_only_here(static_cast<const kept_layer<L>*>(kept)->layer); },
     is_move<L>,
+    is_function<L>,
     result_count<L>(),
     [](const void* kept, std::span<const tensor_value* const> x) {
       return plan_for_count(static_cast<const kept_layer<L>*>(kept)->layer, x);
@@ -99,6 +102,7 @@ inline constexpr layer_functions functions_of_layer<L>{
     L::name,
     [](const void*) { return is_only_here(L{}); },
     is_move<L>,
+    is_function<L>,
     result_count<L>(),
     [](const void*, std::span<const tensor_value* const> x) { return plan_for_count(L{}, x); },
     [](const void*, const nn::call& c) { return nn::engine::running_layer<L>(L{})(c); },
