@@ -3,9 +3,9 @@
 
 #include <tessera/nn/network/program_parts.hpp>
 
-using namespace tessera;
-using namespace tessera::engine;
-using namespace tessera::testing;
+namespace tessera::testing::rows_to_experts {
+
+using namespace engine;
 
 namespace {
 
@@ -238,3 +238,5 @@ TEST_CASE("groups of rows that lie on several workers drop what one process drop
       judge(lying_over(1, 4, 1, false, 3, 4, 3), how, groups);
     }
 }
+
+}  // namespace tessera::testing::rows_to_experts
