@@ -110,6 +110,14 @@ TEST_CASE("rows go to their experts and back as row by row in one process, uneve
   judge(lying_over(1, 3, 1, false, 0, 4, 3), {.experts = 3, .choices = 1, .capacity = 1.5});
 }
 
+TEST_CASE("rows that are a range of more rows lie unevenly", "[regression]") {
+  // A range's parts are those of the longer dimension: [2, 8) of 8 over 3 is [2,3) [3,6) [6,8).
+  lying l = lying_over(1, 3, 1, false, 8, 4, 3);
+  for (layout* x : {&l.rows, &l.scores}) x->dims[0].narrow(2, 6);
+  judge(l, {.experts = 3, .choices = 2, .capacity = 1.5});
+  judge(l, {.experts = 3, .choices = 2});
+}
+
 TEST_CASE("experts lie along an axis of copies of the rows", "[gradient]") {
   const engine::axis_names model{"model"};
   const lying l = lying_over(2, 1, 3, false, 11, 4, 4);
