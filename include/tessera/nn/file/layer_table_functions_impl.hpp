@@ -56,7 +56,8 @@ struct attention_in_file {
                                .after = o.number("keys_after", 0, "all, or 0 beside `keys_before`"),
                                .over = o.axes("over_heads", "none"),
                                .probability = o.real("p", 0),
-                               .fewest_bytes = o.flag("fewest_bytes", false)}(x...);
+                               .fewest_bytes = o.flag("fewest_bytes", false),
+                               .added_mask = o.flag("added_mask", false)}(x...);
   }
 };
 
@@ -124,6 +125,10 @@ TESSERA_INLINE void layer_table::add_functions() {
         o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });
   });
 
+  function("load_balance_loss", [](options o, flow_of scores, flow_of chosen) {
+    return load_balance_loss(scores, chosen, o.flag("of_sigmoids", false));
+  });
+  function("router_z_loss", [](options, flow_of scores) { return router_z_loss(scores); });
   function("angular_margin", [](options o, flow_of x, flow_of labels) {
     const angular_margin_options otherwise;
     return angular_margin(x, labels,

@@ -21,6 +21,7 @@ struct layer_functions {
   layer_plan (*plan)(const void* layer, std::span<const tensor_value* const> x);  ///< its parameters not yet as tiles
   std::vector<at::Tensor> (*forward)(const void* layer, const nn::call& c);
   void (*destroy)(const void* layer);
+  std::optional<nn::engine::open_extents> (*measured)(const void* layer, const nn::measured_call& x) = nullptr;
 };
 
 /// A layer as a value, at its place in a program.
@@ -72,30 +73,41 @@ struct kept_layer {
   nn::engine::running_layer<L> runs{layer};
 };
 
+/// What asks a layer, as it is kept, for the extent that data give; null of others.
+template <class L, class Kept>
+constexpr auto measured_by(Kept) -> std::optional<nn::engine::open_extents> (*)(const void*, const nn::measured_call&) {
+  if constexpr (nn::engine::Measured<L>)
+    return [](const void* kept, const nn::measured_call& x) { return nn::engine::extent_for(Kept{}(kept), x); };
+  else return nullptr;
+}
+
 template <class L>
 inline constexpr layer_functions functions_of_layer{
-    L::name, [](const void* kept) { return is_only_here(static_cast<const kept_layer<L>*>(kept)->layer); }, is_move<L>,
-    requires {L::is_function;
-}  // namespace tessera::detail
-, result_count<L>(),
+    L::name,
+    [](const void* kept) { return is_only_here(static_cast<const kept_layer<L>*>(kept)->layer); },
+    is_move<L>,
+    is_function<L>,
+    result_count<L>(),
     [](const void* kept, std::span<const tensor_value* const> x) {
       return plan_for_count(static_cast<const kept_layer<L>*>(kept)->layer, x);
     },
     [](const void* kept, const nn::call& c) { return static_cast<const kept_layer<L>*>(kept)->runs(c); },
-    [](const void* kept) { delete static_cast<const kept_layer<L>*>(kept); }
-}
-;
+    [](const void* kept) { delete static_cast<const kept_layer<L>*>(kept); },
+    measured_by<L>([](const void* kept) -> const L& { return static_cast<const kept_layer<L>*>(kept)->layer; })};
 
 // Of a layer without values nothing is kept.
 template <class L>
   requires(std::is_empty_v<kept_layer<L>>)
-inline constexpr layer_functions functions_of_layer<L>{L::name, [](const void*) { return is_only_here(L{}); },
-                                                       is_move<L>, requires {L::is_function;
-}
-, result_count<L>(), [](const void*, std::span<const tensor_value* const> x) { return plan_for_count(L{}, x); },
-    [](const void*, const nn::call& c) { return nn::engine::running_layer<L>(L{})(c); }, [](const void*) {}
-}
-;
+inline constexpr layer_functions functions_of_layer<L>{
+    L::name,
+    [](const void*) { return is_only_here(L{}); },
+    is_move<L>,
+    is_function<L>,
+    result_count<L>(),
+    [](const void*, std::span<const tensor_value* const> x) { return plan_for_count(L{}, x); },
+    [](const void*, const nn::call& c) { return nn::engine::running_layer<L>(L{})(c); },
+    [](const void*) {},
+    measured_by<L>([](const void*) { return L{}; })};
 
 }  // namespace tessera::detail
 

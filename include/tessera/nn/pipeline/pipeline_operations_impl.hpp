@@ -98,8 +98,8 @@ TESSERA_INLINE void pipeline_run::backward(batch& b, const pipeline::operation& 
     gradients.push_back(tessera::detail::seed_of(loss) * now.weight);
   }
   if (x.does == pipeline::work::backward_of_inputs && !weighted_[static_cast<std::size_t>(part)].empty())
-    backward_of_inputs(now, part, from, gradients);
-  else if (!from.empty()) torch::autograd::backward(from, gradients);
+    backward_of_inputs(b, now, part, from, gradients);
+  else if (const backward_now window(*this, b); !from.empty()) torch::autograd::backward(from, gradients);
   for (std::size_t k = 0; k < now.outputs.size(); ++k)
     if (map_.made_in[output_of(k)] == part) now.outputs[k] = now.outputs[k].detach();
   for (const crossing& c : map_.crossings) {
@@ -112,7 +112,8 @@ TESSERA_INLINE void pipeline_run::backward(batch& b, const pipeline::operation& 
 }
 
 // Stops at what steps with weights gave, so that the backward of weights goes on from there.
-TESSERA_INLINE void pipeline_run::backward_of_inputs(micro_batch& now, int part, const std::vector<at::Tensor>& from,
+TESSERA_INLINE void pipeline_run::backward_of_inputs(const batch& b, micro_batch& now, int part,
+                                                     const std::vector<at::Tensor>& from,
                                                      const std::vector<at::Tensor>& gradients) const {
   using torch::autograd::impl::gradient_edge;
   torch::autograd::edge_list roots, ends;
@@ -127,6 +128,7 @@ TESSERA_INLINE void pipeline_run::backward_of_inputs(micro_batch& now, int part,
   for (const weighted_results& w : all)
     for (const at::Tensor& y : w.y) ends.push_back(gradient_edge(y));
   if (roots.empty() || ends.empty()) return;
+  const backward_now window(*this, b);
   const auto found = torch::autograd::Engine::get_default_engine().execute(roots, gradients, true, false, false, ends);
   auto next = found.begin();
   for (at::Tensor& x : leaves) {
@@ -142,8 +144,13 @@ TESSERA_INLINE void pipeline_run::backward_of_weights(batch& b, const pipeline::
   const std::vector<std::size_t>& steps = weighted_[static_cast<std::size_t>(part)];
   std::vector<weighted_results>& all =
       b.of[static_cast<std::size_t>(x.micro_batch)].weighted[static_cast<std::size_t>(part)];
-  for (std::size_t k = steps.size(); k-- > 0;) {
+  struct engine_call {
     std::vector<at::Tensor> y, gradients, leaves;
+  };
+  std::vector<engine_call> calls;
+  for (std::size_t k = steps.size(); k-- > 0;) {
+    engine_call now;
+    auto& [y, gradients, leaves] = now;
     for (std::size_t r = 0; r < all[k].gradients.size(); ++r)
       if (all[k].gradients[r].defined()) {
         y.push_back(all[k].y[r]);
@@ -151,8 +158,13 @@ TESSERA_INLINE void pipeline_run::backward_of_weights(batch& b, const pipeline::
       }
     for (const parameter& p : my().states[steps[k]].parameters)
       if (p.leaf().requires_grad()) leaves.push_back(p.leaf());
-    if (!y.empty() && !leaves.empty()) torch::autograd::backward(y, gradients, false, false, leaves);
+    if (!y.empty() && !leaves.empty()) calls.push_back(std::move(now));
     all[k] = {};
+  }
+  for (engine_call& now : calls) {
+    const backward_now window(*this, b, &now == &calls.back());
+    torch::autograd::backward(now.y, now.gradients, false, false, now.leaves);
+    now = {};
   }
 }
 

@@ -6,6 +6,7 @@
 #include <tessera/nn/pipeline/stage_map.hpp>
 #include <tessera/plan/schedule/schedule_run.hpp>
 #include <tessera/plan/schedule/stages.hpp>
+#include <tessera/plan/schedule/timeline.hpp>
 #include <tessera/tensor/change/running_change.hpp>
 
 #include <deque>
@@ -43,6 +44,9 @@ class pipeline_run {
 
   const stage_map& stages() const { return map_; }
 
+  /// The operations of each stage in the last batch, as its first worker ran them; all workers ask together.
+  std::vector<std::vector<pipeline::timed_operation>> timeline() const;
+
  private:
   struct batch;
   struct micro_batch;
@@ -76,7 +80,7 @@ class pipeline_run {
   void bind(batch& b) const;
   void forward(batch& b, const pipeline::operation& x);
   void backward(batch& b, const pipeline::operation& x);
-  void backward_of_inputs(micro_batch& now, int part, const std::vector<at::Tensor>& from,
+  void backward_of_inputs(const batch& b, micro_batch& now, int part, const std::vector<at::Tensor>& from,
                           const std::vector<at::Tensor>& gradients) const;
   void backward_of_weights(batch& b, const pipeline::operation& x) const;
   /// The steps of a part whose weights have a backward of their own; none where it is taken whole.
@@ -99,6 +103,8 @@ class pipeline_run {
   std::vector<std::vector<std::size_t>> weighted_;  ///< by part: `steps_with_weights`, where backwards are apart
   int stage_ = -1;                                  ///< this worker's, or none
   std::deque<sent> under_way_;
+  std::vector<pipeline::timed_operation> times_;  ///< of this worker's last batch
+  double waited_ = 0;                             ///< for other stages, in the operation that runs
 };
 
 /// What a batch has, while it is run.
@@ -107,11 +113,11 @@ struct pipeline_run::batch {
   bool last = true;
   call_site at;
   std::vector<tensor<dyn>> inputs;
-  std::shared_ptr<const executor::bound_program> bound;
+  std::shared_ptr<const bound_program> bound;
   std::vector<at::Tensor> values;   ///< inputs, and what only moves them
   std::vector<at::Tensor> entered;  ///< the same with their graphs, where gradients come back to them
   std::vector<micro_batch> of;
-  std::size_t backwards_left = 0;  ///< operations
+  std::size_t backwards_left = 0;  ///< operations behind the one that runs
 };
 
 /// What a step with weights gave, and the gradients of that, between the backwards of inputs and of weights.
@@ -122,7 +128,7 @@ struct weighted_results {
 /// What a micro-batch has on this worker.
 struct pipeline_run::micro_batch {
   double weight = 1;  ///< its share of the rows
-  std::shared_ptr<const executor::bound_program> bound;
+  std::shared_ptr<const bound_program> bound;
   std::shared_ptr<const executor::run> steps;
   std::vector<at::Tensor> values;
   std::vector<at::Tensor> came, left;  ///< by crossing: the leaf of the part behind, what the part before gave
@@ -130,13 +136,14 @@ struct pipeline_run::micro_batch {
   std::vector<std::vector<weighted_results>> weighted;  ///< by part and step of `weighted_`
 };
 
-/// The window of one operation backward: the gradients that are held wait for the last one of the last batch.
+/// The window of one call of autograd's engine: gradients that are held wait for the last call of the last batch.
 class pipeline_run::backward_now {
  public:
-  backward_now(batch& b, held_gradients* held) : held_(held != nullptr && held->members().empty() ? nullptr : held) {
-    if (held == nullptr) return;
-    --b.backwards_left;
-    if (held_ != nullptr) held_->open_window(b.last && b.backwards_left == 0, false, b.at);
+  backward_now(const pipeline_run& of, const batch& b, bool last_of_operation = true) {
+    const auto& held = of.net_.held_gradients();
+    if (held->members().empty()) return;
+    held_ = held.get();
+    held_->open_window(last_of_operation && b.last && b.backwards_left == 0, false, b.at);
   }
   ~backward_now() {
     if (held_ != nullptr) held_->close_window();
@@ -145,7 +152,7 @@ class pipeline_run::backward_now {
   backward_now& operator=(const backward_now&) = delete;
 
  private:
-  held_gradients* held_;
+  held_gradients* held_ = nullptr;
 };
 
 }  // namespace engine

@@ -3,6 +3,8 @@
 #include <tessera/nn/pipeline/pipeline_run.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <sstream>
 
 namespace tessera::nn::engine {
 
@@ -11,11 +13,6 @@ TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view 
     : of_(of), operations_(std::move(all)), options_(std::move(options)) {
   net.here();
   net_.state_ = net.state_;
-  // NCCL's calls between two workers have one order, and stages begin theirs in several. A stage whose host waits for
-  // its device would never begin the call that another one's order waits for.
-  if (const team_state& t = *my().team; std::string_view(t.carrier().traits().name) == "nccl")
-    throw error(refusal{code::order_unknown, t.rank(), t.rank()},
-                "a pipeline; let its tensors be carried through the hosts, by through_host");
   const mesh_value& mesh = my().team->mesh();
   axis_ = mesh.find(text(axis.data(), static_cast<int>(axis.size())));
   const index_t extent = axis_ < 0 ? 0 : mesh.axes[axis_].extent;
@@ -59,13 +56,18 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
   using pipeline::work;
   batch b = begin(inputs, trains, at);
   b.last = last;
+  times_.clear();
+  const auto began = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
   if (stage_ >= 0) {
     const std::vector<pipeline::operation>& mine = operations_[static_cast<std::size_t>(stage_)];
     const auto goes_back = [](const pipeline::operation& x) { return x.does != work::forward; };
     b.backwards_left = static_cast<std::size_t>(std::count_if(mine.begin(), mine.end(), goes_back));
     for (const pipeline::operation& x : mine) {
       if (goes_back(x) && !trains) continue;
-      const backward_now window(b, goes_back(x) ? net_.held_gradients().get() : nullptr);
+      if (goes_back(x)) --b.backwards_left;
+      const double begins = seconds();
+      waited_ = 0;
       try {
         if (x.does == work::forward) forward(b, x);
         else if (x.does == work::backward_of_weights) backward_of_weights(b, x);
@@ -76,6 +78,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
             error(refusal{code::pipeline_failed, stage_, x.micro_batch},
                   fmt::format("{}: {}", x.does == work::forward ? "forward" : "backward", e.what())));
       }
+      times_.push_back({x, begins, waited_, seconds()});
     }
     for (int s = 0; s < of_.stages; ++s) end_taken(s, ~std::size_t{0});
     if (trains && last && !net_.held_gradients()->members().empty()) net_.held_gradients()->reduce(at);
@@ -88,15 +91,37 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
   return leave(b);
 }
 
+TESSERA_INLINE std::vector<std::vector<pipeline::timed_operation>> pipeline_run::timeline() const {
+  team_state& team = *my().team;
+  std::string mine = fmt::format("{}", stage_);
+  for (const pipeline::timed_operation& x : times_)
+    mine += fmt::format(" {} {} {} {} {} {}", static_cast<int>(x.does.does), x.does.micro_batch, x.does.chunk, x.begins,
+                        x.waits, x.ends);
+  std::vector<std::vector<pipeline::timed_operation>> all;
+  all.resize(static_cast<std::size_t>(of_.stages));
+  for (const std::string& text : team.collect_text(mine)) {
+    std::istringstream words(text);
+    int stage = -1, does = 0;
+    words >> stage;
+    if (stage < 0 || !all[static_cast<std::size_t>(stage)].empty()) continue;
+    for (pipeline::timed_operation x;
+         words >> does >> x.does.micro_batch >> x.does.chunk >> x.begins >> x.waits >> x.ends;) {
+      x.does.does = static_cast<pipeline::work>(does);
+      all[static_cast<std::size_t>(stage)].push_back(x);
+    }
+  }
+  return all;
+}
+
 TESSERA_INLINE tessera::engine::call_context pipeline_run::context_of(const batch& b, const crossing& c,
                                                                       bool back) const {
-  return {.why = back ? purpose::backward : purpose::forward, .name = names_[number_of(c)], .at = b.at};
+  return {.why = back ? purpose::backward : purpose::forward, .name = names_[number_of(c)], .at = b.at, .order = 1};
 }
 TESSERA_INLINE std::shared_ptr<tessera::engine::bound_change> pipeline_run::change_of(
     const micro_batch& m, const crossing& c, bool back, const tessera::engine::call_context& now) const {
   team_state& team = *my().team;
   const tessera::engine::shared_layout_handle &from = m.bound->where[c.from], &to = m.bound->where[c.to];
-  const element e = m.bound->values[c.from].element;
+  const element e = m.bound->elements[c.from];
   if (!back) return tessera::detail::bound_change_of(team, from, to, e, now);
   return tessera::detail::bound_change_of(team, team.intern(cotangent(to->layout())),
                                           team.intern(cotangent(from->layout())), e, now);
@@ -113,7 +138,7 @@ TESSERA_INLINE std::size_t pipeline_run::output_of(std::size_t k) const {
   return v;
 }
 TESSERA_INLINE bool pipeline_run::has_gradient(const batch& b, const crossing& c) const {
-  return has_cotangent(b.bound->values[c.from].element);
+  return has_cotangent(b.bound->elements[c.from]);
 }
 
 TESSERA_INLINE std::size_t pipeline_run::place_of(int part, pipeline::work does, int m) const {
@@ -145,13 +170,15 @@ TESSERA_INLINE at::Tensor pipeline_run::receive(const batch& b, const crossing& 
   const tessera::engine::scoped_context here(*my().team, context);
   const auto change = change_of(b.of[static_cast<std::size_t>(of.micro_batch)], c, back, context);
   const at::TensorOptions options =
-      tessera::detail::options_of(*my().team, tessera::detail::scalar_type_of(b.bound->values[c.from].element));
+      tessera::detail::options_of(*my().team, tessera::detail::scalar_type_of(b.bound->elements[c.from]));
   const auto room = [&](const tessera::engine::box_vector& sizes) {
     return tessera::detail::empty_box(at::IntArrayRef(sizes.begin(), sizes.end()), options);
   };
   if (change->stays()) return room(change->to()->extents());
   tessera::engine::running_change comes(*change, room(change->from()->extents()), context);
+  const auto began = std::chrono::steady_clock::now();
   const at::Tensor y = comes.finish();
+  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   const int part = back ? c.receiver : c.sender;
   end_taken(of_.stage_of(part), place_of(part, of.does, of.micro_batch));
   return y;

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <map>
+#include <string>
+
+#include "model.hpp"
+
+namespace staged {
+
+using weights = std::map<std::string, at::Tensor>;
+
+namespace detail {
+
+inline at::Tensor linear(const at::Tensor& x, const weights& w, const std::string& key) {
+  const auto bias = w.find(key + ".bias");
+  return at::linear(x, w.at(key + ".weight"), bias == w.end() ? at::Tensor() : bias->second);
+}
+inline at::Tensor normalised(const at::Tensor& x, const weights& w, const std::string& key) {
+  return at::rms_norm(x, {width}, w.at(key + ".weight"));
+}
+
+inline at::Tensor serial_block(const at::Tensor& x, const weights& w, const std::string& path) {
+  const auto by_head = [](const at::Tensor& t) { return t.unflatten(-1, {heads, features}).transpose(1, 2); };
+  const auto qkv = linear(normalised(x, w, path + "0"), w, path + "1").chunk(3, -1);
+  const at::Tensor a =
+      at::scaled_dot_product_attention(by_head(qkv[0]), by_head(qkv[1]), by_head(qkv[2]), std::nullopt, 0, true);
+  const at::Tensor y = x + linear(a.transpose(1, 2).flatten(-2), w, path + "2");
+  const auto both = linear(normalised(y, w, path + "3"), w, path + "4").chunk(2, -1);
+  return y + linear(at::silu(both[0]) * both[1], w, path + "5");
+}
+
+}  // namespace detail
+
+/// The mean loss of the transformer in plain LibTorch, in one process, of the whole batch.
+inline at::Tensor serial_loss(const weights& w, const at::Tensor& inputs, const at::Tensor& labels) {
+  at::Tensor x = at::embedding(w.at("table.weight"), inputs) + w.at("order.weight");
+  for (int i = 0; i < blocks; ++i) x = detail::serial_block(x, w, std::to_string(i) + ".");
+  const at::Tensor scores = detail::linear(detail::normalised(x, w, std::to_string(blocks)), w, "ends");
+  return at::cross_entropy_loss(scores.flatten(0, 1), labels.flatten());
+}
+
+}  // namespace staged
