@@ -12,13 +12,16 @@ namespace with {
 template <index_t> struct chunks;
 template <index_t> struct dimension;
 template <index_t> struct layers;
+template <index_t> struct layers_in_them;
 template <index_t> struct lists;
 template <index_t> struct micro_batch_that_the_stage_before_has_there;
 template <index_t> struct micro_batches;
 template <index_t> struct operand;
 template <index_t> struct operation;
 template <index_t> struct operations_missing;
+template <index_t> struct parts;
 template <index_t> struct samples;
+template <index_t> struct sizes_given;
 template <index_t> struct stage;
 template <index_t> struct stage_that_it_waits_for;
 template <index_t> struct stages;
@@ -106,6 +109,14 @@ template <class... Told> struct more_stages_than_layers {
                   "[tessera.pipeline.stages] a stage would have no layer; take fewer stages");
   }
 };
+template <class... Told> struct stages_given_otherwise {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.sizes] sizes or weights of stages do not fit the layers; give a size of 1 or "
+                  "more for each chunk of each stage, all layers in them, or a weight for each layer");
+  }
+};
 template <class... Told> struct micro_batches_differ {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -165,6 +176,13 @@ template <> struct verdict_for<&code::more_stages_than_layers> {
   template <class Why> using type = verdicts::more_stages_than_layers<
       with::layers<Why::number(0)>,
       with::stages<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::stages_given_otherwise> {
+  template <class Why> using type = verdicts::stages_given_otherwise<
+      with::sizes_given<Why::number(0)>,
+      with::parts<Why::number(1)>,
+      with::layers_in_them<Why::number(2)>,
+      with::layers<Why::number(3)>>;
 };
 template <> struct verdict_for<&code::micro_batches_differ> {
   template <class Why> using type = verdicts::micro_batches_differ<

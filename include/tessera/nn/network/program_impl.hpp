@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/nn/network/program.hpp>
+#include <tessera/nn/network/program_parts.hpp>
 
 namespace tessera::nn {
 
@@ -51,8 +51,25 @@ TESSERA_INLINE void program::make_room(std::size_t operands) {
   writes_.go_on_in(kept_->nodes.data(), kept_->values.data(), kept_->scopes.data(), kept_->recomputed.data());
 }
 
+TESSERA_INLINE std::vector<dynamic_flow> program::arrived(std::span<const dynamic_flow> x) {
+  std::vector<dynamic_flow> there;
+  for (const dynamic_flow& one : x) {
+    const std::optional<layout> at = stages_->leads(one.from, value_of(one).layout);
+    engine::program_value& moved = stages_->moved(one.from);
+    if (at && moved.node < 0) moved = stages_->moving([&] { return to(*at, one).from; });
+    there.push_back(at ? dynamic_flow{this, moved} : one);
+  }
+  return there;
+}
+
 TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered,
-                                     std::span<const dynamic_flow> x) {
+                                     std::span<const dynamic_flow> given) {
+  std::optional<engine::node_stages::unit> here;
+  std::vector<dynamic_flow> x(given.begin(), given.end());
+  if (stages_ && !stages_->is_moving()) {
+    here.emplace(*stages_);
+    x = arrived(given);
+  }
   std::vector<tensor_value> operands;
   std::vector<engine::program_value> from;
   for (const dynamic_flow& one : x) {
@@ -67,6 +84,7 @@ TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_nod
          record.name);
   std::vector<tensor_value> y;
   for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, record.elements[0])});
+  if (stages_) stages_->added(writes_.node_count, p, record.elements);
   make_room(x.size());
   kept_->records.emplace_back(std::shared_ptr<const tessera::detail::placed_node>(std::move(placed)), &record);
   kept_->results.push_back(std::move(y));
@@ -75,6 +93,7 @@ TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_nod
 
 TESSERA_INLINE void program::drop_since(const tessera::detail::recorder<engine::node_record>& before) {
   writes_ = before;
+  recomputed_until_ = -1;
   kept_->records.resize(static_cast<std::size_t>(before.node_count));
   kept_->results.resize(static_cast<std::size_t>(before.node_count));
 }

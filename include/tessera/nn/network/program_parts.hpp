@@ -102,10 +102,14 @@ struct recomputed_part {
   const Part& inside() const { return part; }
   template <class Call, DynamicFlow First, DynamicFlow... Rest>
   auto around(const Call& call, const First& first, const Rest&... rest) const {
-    const int which = first.in->begin_recomputed();
-    const auto y = call(first, rest...);
-    first.in->end_recomputed(which);
-    return y;
+    return first.in->as_unit(
+        [&](const auto& in, const auto&... others) {
+          const int which = in.in->begin_recomputed();
+          const auto y = call(in, others...);
+          in.in->end_recomputed(which);
+          return y;
+        },
+        first, rest...);
   }
   template <DynamicFlow... F>
   auto operator()(const F&... x) const {
@@ -119,6 +123,37 @@ struct recomputed_part {
 template <class Part>
 engine::recomputed_part<Part> recomputed(const Part& part) {
   return {part};
+}
+
+namespace engine {
+
+/// The part that `in_stages` makes.
+template <class Part>
+struct staged_part {
+  using wraps = Part;
+  std::string axis;
+  stage_options how;
+  Part part;
+
+  const Part& inside() const { return part; }
+  template <class Call, DynamicFlow First, DynamicFlow... Rest>
+  auto around(const Call& call, const First& first, const Rest&... rest) const {
+    return first.in->in_stages(text(axis.data(), static_cast<int>(axis.size())), how.assigned(), first.layout().mesh,
+                               [&] { return call(first, rest...); });
+  }
+  template <DynamicFlow... F>
+  auto operator()(const F&... x) const {
+    return around([&](const auto&... y) { return tessera::detail::called_here(part, y...); }, x...);
+  }
+};
+
+}  // namespace engine
+
+/// `staged` with a part and an axis that are values: `x | in_stages("stage", model, {.by =
+/// ts::pipeline::share::parameters})`. Each node that the part adds is shared out; what is recomputed together is one.
+template <class Part>
+engine::staged_part<Part> in_stages(std::string axis, const Part& part, stage_options how = {}) {
+  return {std::move(axis), std::move(how), part};
 }
 
 }  // namespace tessera::nn
