@@ -102,6 +102,14 @@ template <class... Told> struct pipeline_deadlock {
                   "wait for before it waits itself");
   }
 };
+template <class... Told> struct pipeline_not_v {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.v] ZB-V has two chunks a stage and turns back at the last one; make an extent "
+                  "of two chunks that turns");
+  }
+};
 template <class... Told> struct more_stages_than_layers {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -171,6 +179,9 @@ template <> struct verdict_for<&code::pipeline_deadlock> {
       with::stage<Why::number(0)>,
       with::operation<Why::number(1)>,
       with::stage_that_it_waits_for<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::pipeline_not_v> {
+  template <class Why> using type = verdicts::pipeline_not_v<with::chunks<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::more_stages_than_layers> {
   template <class Why> using type = verdicts::more_stages_than_layers<

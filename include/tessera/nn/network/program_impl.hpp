@@ -1,6 +1,8 @@
 #pragma once
 
-#include <tessera/nn/network/program_parts.hpp>
+#include <tessera/nn/network/program.hpp>
+
+#include <limits>
 
 namespace tessera::nn {
 
@@ -56,7 +58,14 @@ TESSERA_INLINE std::vector<dynamic_flow> program::arrived(std::span<const dynami
   for (const dynamic_flow& one : x) {
     const std::optional<layout> at = stages_->leads(one.from, value_of(one).layout);
     engine::program_value& moved = stages_->moved(one.from);
-    if (at && moved.node < 0) moved = stages_->moving([&] { return to(*at, one).from; });
+    if (at && moved.node < 0) {
+      const auto own = std::make_shared<const engine::shared_layout>(*at, 0, std::numeric_limits<int>::max());
+      keep(own);
+      const tessera::detail::change_to_layout move{{own->layout()}};
+      moved = stages_->moving([&]() -> engine::program_value {
+        return {add_node(engine::placed(move), false, std::span(&one, 1)), 0};
+      });
+    }
     there.push_back(at ? dynamic_flow{this, moved} : one);
   }
   return there;

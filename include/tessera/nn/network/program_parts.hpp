@@ -158,28 +158,6 @@ engine::staged_part<Part> in_stages(std::string axis, const Part& part, stage_op
 
 }  // namespace tessera::nn
 
-namespace tessera::detail {
-
-/// A change of a flow's layout, by whatever verbs lead there or by one that is named. Extents that the layout leaves
-/// open are the flow's.
-struct change_to_layout : nn::repartition_layer {
-  static constexpr const char* name = "to";
-  verb by = verb::several;
-
-  constexpr layer_plan plan(const tensor_value& x) const {
-    for (int d = 0; d < to.dims.count && d < x.layout.dims.count; ++d) {
-      const index_t wanted = to.dims[d].extent, has = x.layout.dims[d].extent;
-      if (wanted != dynamic && has != dynamic && wanted != has)
-        return refused_layer(refusal{code::extents_differ, d, has, wanted});
-    }
-    layer_plan p = nn::repartition_layer::plan(x);
-    if (by != verb::several && p.why.ok()) p.why = check_verb(by, x.layout, p.output());
-    return p;
-  }
-};
-
-}  // namespace tessera::detail
-
 namespace tessera {
 
 /// Takes a flow of a program to another layout by a verb, as a tensor whose layout is a value. A verb that does not
