@@ -21,14 +21,19 @@ namespace tessera::nn::engine {
 /// One call of a program: it runs the steps, and those that are recomputed once more for their backward.
 class executor::run : public std::enable_shared_from_this<run> {
  public:
-  run(std::shared_ptr<state> of, std::shared_ptr<const bound_program> bound, call_site at)
-      : my_(std::move(of)), bound_(std::move(bound)), at_(at), training_(my_->training) {}
+  run(std::shared_ptr<state> of, std::shared_ptr<const bound_program> bound, call_site at,
+      const std::vector<layer_state>* states = nullptr)
+      : my_(std::move(of)),
+        bound_(std::move(bound)),
+        at_(at),
+        training_(my_->training),
+        states_(states != nullptr ? states : &my_->states) {}
 
   /// All steps, from the program's inputs.
   void all(std::vector<at::Tensor>& values) const { part(0, my_->steps.size(), values); }
   /// Steps [first, end), whose operands are there.
   void part(std::size_t first, std::size_t end, std::vector<at::Tensor>& values) const {
-    steps(first, end, 0, values, my_->states.data() + first, purpose::forward);
+    steps(first, end, 0, values, states_->data() + first, purpose::forward);
   }
 
  private:
@@ -61,6 +66,7 @@ class executor::run : public std::enable_shared_from_this<run> {
   std::shared_ptr<const bound_program> bound_;
   call_site at_;
   bool training_;
+  const std::vector<layer_state>* states_;  ///< of all steps
 };
 
 /// The operands and results of a step, for an observer.

@@ -63,12 +63,12 @@ TESSERA_INLINE std::vector<std::size_t> pipeline_run::steps_with_weights(int par
     if (map_.part[i] != part || crossed_[i] != nullptr) continue;
     for (const executor::recomputed_steps& r : my().recomputed)
       if (r.first <= i && i < r.end) return {};
-    for (const parameter& p : my().states[i].parameters) {
+    for (const parameter& p : states_[i].parameters) {
       const void* leaf = p.stored().local().unsafeGetTensorImpl();
       if (std::find(seen.begin(), seen.end(), leaf) != seen.end()) return {};
       seen.push_back(leaf);
     }
-    if (!my().states[i].parameters.empty()) steps.push_back(i);
+    if (!states_[i].parameters.empty()) steps.push_back(i);
   }
   return steps;
 }
@@ -145,7 +145,7 @@ TESSERA_INLINE void pipeline_run::backward_of_weights(batch& b, const pipeline::
         y.push_back(all[k].y[r]);
         gradients.push_back(all[k].gradients[r]);
       }
-    for (const parameter& p : my().states[steps[k]].parameters)
+    for (const parameter& p : states_[steps[k]].parameters)
       if (p.leaf().requires_grad()) leaves.push_back(p.leaf());
     if (!y.empty() && !leaves.empty()) torch::autograd::backward(y, gradients, false, false, leaves);
     all[k] = {};

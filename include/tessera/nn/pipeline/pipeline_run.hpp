@@ -55,6 +55,11 @@ class pipeline_run {
     std::unique_ptr<tessera::engine::running_change> goes;
   };
 
+  /// A parameter that is stored on one stage and taken on another: by this pipeline, and by the network.
+  struct tied_parameter {
+    parameter taken, known;
+  };
+
   executor::state& my() const { return *net_.state_; }
   std::size_t place_of(int part, pipeline::work does, int m) const;
   std::size_t number_of(const crossing& c) const { return static_cast<std::size_t>(&c - map_.crossings.data()); }
@@ -69,6 +74,14 @@ class pipeline_run {
   std::size_t maker_of(std::size_t v) const;
   std::optional<micro_batch_rows> rows_taken(const batch& b, std::size_t v, int m) const;
   at::Tensor joined(const batch& b, std::size_t k) const;
+
+  /// Takes parameters as this pipeline's steps do: those stored on another stage are held.
+  void take_states();
+  /// Brings those where they are taken, once before all micro-batches; lets them go.
+  void bring_tied(call_site at) const;
+  void let_go_tied() const;
+  /// Brings the sums of their gradients back, once behind all micro-batches.
+  void return_tied(call_site at) const;
 
   batch begin(std::span<const tensor<dyn>> inputs, bool trains, call_site at);
   void enter(batch& b) const;
@@ -98,6 +111,8 @@ class pipeline_run {
   std::vector<const char*> names_;                  ///< of crossings, in messages
   std::vector<std::vector<std::size_t>> weighted_;  ///< by part: `steps_with_weights`, where backwards are apart
   int stage_ = -1;                                  ///< this worker's, or none
+  std::vector<layer_state> states_;                 ///< of each step
+  std::vector<tied_parameter> tied_;                ///< those of `states_` that are stored on another stage
   std::deque<sent> under_way_;
 };
 
@@ -156,4 +171,5 @@ class pipeline_run::backward_now {
 #include <tessera/nn/pipeline/pipeline_batch_impl.hpp>
 #include <tessera/nn/pipeline/pipeline_operations_impl.hpp>
 #include <tessera/nn/pipeline/pipeline_run_impl.hpp>
+#include <tessera/nn/pipeline/tied_parameters_impl.hpp>
 #endif

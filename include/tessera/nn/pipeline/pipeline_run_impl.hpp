@@ -36,6 +36,7 @@ TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view 
   std::vector<const layout*> values;
   for (const layout& x : lie) values.push_back(&x);
   map_ = stages_of(nodes, values, axis_, of_, called);
+  take_states();
   crossed_.assign(nodes.size(), nullptr);
   for (const crossing& c : map_.crossings) {
     const std::string word = fmt::format("crossing {}", &c - map_.crossings.data());
@@ -59,6 +60,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
   using pipeline::work;
   batch b = begin(inputs, trains, at);
   b.last = last;
+  bring_tied(at);
   if (stage_ >= 0) {
     const std::vector<pipeline::operation>& mine = operations_[static_cast<std::size_t>(stage_)];
     const auto goes_back = [](const pipeline::operation& x) { return x.does != work::forward; };
@@ -80,6 +82,8 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
     for (int s = 0; s < of_.stages; ++s) end_taken(s, ~std::size_t{0});
     if (trains && last && !net_.held_gradients()->members().empty()) net_.held_gradients()->reduce(at);
   }
+  if (trains) return_tied(at);
+  let_go_tied();
   if (trains)
     net_.each_parameter([](const parameter& p) {  // of other stages: what it has none of, its gradient has none of
       const at::Tensor& x = p.stored().local();
