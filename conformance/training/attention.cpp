@@ -29,7 +29,7 @@ std::optional<linear_part> projection_of(world& w, const attention_given& g, con
   return linear_part{linear_link(lie), weight->second, b, false, named};
 }
 
-/// Whether numbers say true and false alone.
+/// Whether numbers say true and false alone; others are a mask of numbers, which attention refuses unless it is told.
 bool is_boolean(const at::Tensor& x) { return x.eq(0).logical_or(x.eq(1)).all().item<bool>(); }
 
 /// softmax(k qᵀ/√d) v for each head and row of the keys: here keys ask, and queries are asked. A row that excludes all

@@ -55,8 +55,9 @@ class flight {
     out_.resize(static_cast<std::size_t>(e_->output_extents()[0]) + 1);
     fill(salt);
   }
-  flight(transport& carrier, const step& s, int salt)
-      : flight(carrier, s, salt, bind_exchange(carrier, s, element::float64)) {}
+  /// In an order of its own where that has a number.
+  flight(transport& carrier, const step& s, int salt, std::uint64_t order = 0)
+      : flight(carrier, s, salt, bind_exchange(carrier, s, element::float64, {.order = order})) {}
   /// Another call of the same exchange.
   flight(flight& first, int salt) : flight(first.carrier_, first.step_, salt, first.e_) {}
 

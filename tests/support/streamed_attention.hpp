@@ -135,7 +135,8 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
                                   .after = f.after,
                                   .over = tessera::engine::axis_names(over),
                                   .probability = f.dropped,
-                                  .fewest_bytes = f.chooses};
+                                  .fewest_bytes = f.chooses,
+                                  .added_mask = f.adds};
   p.output(x.size() > 3 ? layer(flows[0], flows[1], flows[2], flows[3]) : layer(flows[0], flows[1], flows[2]));
   const nn::dynamic_network net(t, seed{1}, p);
   const at::Tensor kept = f.dropped > 0 ? kept_weights(net, n, f) : at::Tensor();

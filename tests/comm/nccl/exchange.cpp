@@ -6,6 +6,9 @@
 
 #include <tessera/comm/nccl/exchange.hpp>
 
+#include <atomic>
+#include <thread>
+
 using namespace tessera;
 using namespace tessera::engine;
 using namespace tessera::testing;
@@ -280,6 +283,58 @@ TEST_CASE("a call over NCCL that others began behind calls which its worker has 
     return true;
   });
   CHECK(all.codes == std::vector<std::string>(2, "tessera.agree.order"));
+}
+
+TEST_CASE("calls over NCCL that have orders of their own begin in any order among others", "[law][runtime]") {
+  device_machine machine;
+  const auto all = on_devices(2, [](const std::shared_ptr<transport>& c) {
+    std::string wrong;
+    for (int salt = 1; salt < 40; salt += 2) {
+      flight a(*c, gathered(2, 9), salt, 1);
+      flight b(*c, gathered(2, 11), salt + 1, 2);
+      if (c->rank() == 0) {
+        a.start();
+        b.start();
+        a.finish();
+        b.finish();
+      } else {
+        b.start();
+        b.finish();
+        a.start();
+        a.finish();
+      }
+      wrong += a.right() + b.right();
+    }
+    return wrong;
+  });
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 2; ++r) CHECK(all.of(r) == "");
+  CHECK(machine.kept() == 0);
+}
+
+TEST_CASE("over NCCL a send in an order of its own reaches its reader though its worker waits for no call",
+          "[law][runtime]") {
+  device_machine machine;
+  std::atomic<bool> has_read = false;
+  const auto all = on_devices(2, [&](const std::shared_ptr<transport>& c) {
+    flight goes(*c, sent(2, 20000, 0, 1), 3, 1);
+    goes.start();
+    if (c->rank() == 1) {
+      goes.finish();
+      has_read = true;
+      return goes.right();
+    }
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{20};  // its host computes meanwhile
+    while (!has_read && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    const std::string late = has_read ? "" : "it was not sent; ";
+    goes.finish();
+    return late + goes.right();
+  });
+  INFO(all.errors());
+  REQUIRE(all.well());
+  for (int r = 0; r < 2; ++r) CHECK(all.of(r) == "");
+  CHECK(machine.kept() == 0);
 }
 
 TEST_CASE("whatever CUDA or NCCL refuses ends all workers in one error, and gives back what was taken", "[refusal]") {

@@ -293,8 +293,12 @@ TEST_CASE("attention that does not fit is refused by code", "[refusal]") {
   CHECK(plan({.heads = 3}, x, x, x).is(code::dimension_needed_whole));
   CHECK(plan(streams, x, x, x, tensor_value{lying(m, {1, 4, 4}, 1, false), element::boolean}).ok());
   CHECK(plan(streams, x, x, x, tensor_value{lying(m, {1, 4, 3}, 1, false), element::boolean}).is(code::extents_differ));
-  CHECK(plan(streams, x, x, x, tensor_value{lying(m, {1, 4, 4}, 1, false), element::float32}).ok());
-  CHECK(plan(streams, x, x, x, tensor_value{lying(m, {1, 4, 4}, 1, false), element::float64}).is(code::wrong_element));
+  const nn::attention_layer adds{.streamed = true, .heads = 3, .added_mask = true};
+  for (const element e : {element::boolean, element::float32, element::float64, element::int32}) {
+    const tensor_value mask{lying(m, {1, 4, 4}, 1, false), e};
+    CHECK(plan(streams, x, x, x, mask).is(code::wrong_element) == (e != element::boolean));
+    CHECK(plan(adds, x, x, x, mask).is(code::wrong_element) == (e != element::float32));
+  }
   CHECK(plan({.streamed = true, .heads = 3, .slides = true, .before = -1}, x, x, x).is(code::window_looks_away));
   CHECK(plan({.causal = true, .heads = 3, .slides = true, .after = 1}, x, x, x).is(code::window_looks_away));
   CHECK(plan({.streamed = true, .heads = 3, .probability = 1.5}, x, x, x).is(code::no_probability));

@@ -225,14 +225,16 @@ void roll_attention(roller& r) {
   if (!moved.empty() && streamed) r.say_unless("fewest_bytes", r.once_in(3), false);
   if (r.once_in(3)) r.say("p", r.one_of({0.25, 0.5, 0.9, 1.0}));
   for (const layout& x : {q, k, v}) r.take(x, r.e);
-  if (!r.once_in(3)) return;
+  const bool masked = r.once_in(3), added = masked && r.once_in(2);
+  r.say_unless("added_mask", added, false);
+  if (!masked) return;
   layout mask = q;  // [n, t, s]
   for (int a = 0; a < mask.placements.count; ++a)
     if (mask.placements[a].kind == placement::cut && mask.placements[a].dimension > 1) mask.set_placement(a, {});
   mask.dims.resize(3);
   mask.dims[2] = {};
   mask.dims[2].extent = keys;
-  r.take(mask, r.once_in(2) ? element::boolean : r.e);
+  r.take(mask, added ? r.e : element::boolean);
 }
 
 /// Which weights [n, g, r, t, s] one worker keeps: queries of zeros see all keys alike, and each value says its place.

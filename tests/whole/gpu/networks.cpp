@@ -39,14 +39,14 @@ std::string in_pipelines(const team_handle& t) {
 
 /// What goes wrong where the workers of a launch with these options train the network, beside those of the host.
 std::string differs(int argc, char** argv, const launch_options& options, const nn::state_dict& host,
-                    const std::string& file, bool over_nccl) {
+                    const std::string& file) {
   std::string wrong;
   std::mutex one_at_a_time;
   const int status = launch<ship>(argc, argv, options, [&](team<ship>& t) {
     std::string mine;
     for (const auto& [key, one] : trained(t, device_of(t), file))
       if (!at::allclose(one, host.at(key), 1e-9, 1e-11)) mine += key + " differs; ";
-    if (!over_nccl) mine += in_pipelines(t.state());  // which NCCL's one order does not carry
+    mine += in_pipelines(t.state());
     const std::scoped_lock now(one_at_a_time);
     if (wrong.empty()) wrong = mine;
   });
@@ -87,7 +87,7 @@ int main(int argc, char** argv) {
     options.over = by_nccl ? over_nccl(std::make_shared<torch_boxes>(*kind)) : through_host(*kind);
     for (const bool checked : {false, true}) {
       options.checked = checked;
-      const std::string wrong = differs(argc, argv, options, host, file, by_nccl);
+      const std::string wrong = differs(argc, argv, options, host, file);
       if (!wrong.empty()) {
         fmt::print(stderr, "worker {}, {}{}: {}\n", launched.rank, by_nccl ? "over NCCL" : "through the hosts",
                    checked ? ", checked" : "", wrong);

@@ -36,10 +36,12 @@ struct call_context {
   tessera::element element = tessera::element::float32;
   call_site at{};
   std::uint64_t number = 0;  ///< of the change among its team's; backward has the number of its forward
+  /// of calls that begin in one order for themselves, in any among others: a number above 0, alike on all workers
+  std::uint64_t order = 0;
 
   /// What must be alike for two calls to meet, beside the plan.
   constexpr std::uint64_t hash() const {
-    return (name == nullptr ? 0 : text(name).hash) + static_cast<std::uint64_t>(why);
+    return (name == nullptr ? 0 : text(name).hash) + static_cast<std::uint64_t>(why) + 4 * order;
   }
 };
 

@@ -18,8 +18,9 @@ struct received {
 
 /// A phase as one worker sees it, found once: what a transport binds.
 struct exchange_plan {
-  std::uint64_t id = 0;   ///< its workers agree on it; no other plan of two of them has it
-  std::uint64_t key = 0;  ///< what is alike on all its workers: plan, element, purpose
+  std::uint64_t id = 0;     ///< its workers agree on it; no other plan of two of them has it
+  std::uint64_t key = 0;    ///< what is alike on all its workers: plan, element, purpose
+  std::uint64_t order = 0;  ///< of calls that begin in one order for themselves; else 0, that of all others
   tessera::element element = tessera::element::float32;
   bool fold = false;  ///< receives are combined, not copied
   combine with = combine::sum;
@@ -41,6 +42,7 @@ struct exchange_plan {
       : element(e), fold(p.adds()), with(p.with()), moves(p.from(), p.to()) {
     check(check_combine(with, e));
     key = key_of(p, e, context);
+    if (context.order != 0) order = context.hash();
     const phase_plan plan(p);
     const cutting& source = plan.before();
     const cutting& target = plan.after();

@@ -53,8 +53,16 @@ class nccl_exchange final : public bound_exchange {
     among_->order.begin(c, plan().id);
     c.mine = c.begun;
     c.telling.emplace(tells_->start(numbers(&c.mine, 1), numbers(c.begun_by.data(), c.begun_by.size()), c.does));
+    if (plan().order != 0 && !brings()) {
+      among_->order.remove(c);
+      launch(c);
+    }
     carrier_.go_on();
   }
+
+  // Whether something comes from others. What only sends in an order of its own goes at once: no other call may be
+  // meant. The worker's own work does not wait for it, so a reader's device waits for no host but its own.
+  bool brings() const { return plan().brings.messages > 0; }
 
   static region numbers(std::uint64_t* first, std::size_t n) {
     region r{reinterpret_cast<std::byte*>(first), element::int64, {}, {}};
@@ -259,7 +267,7 @@ inline std::shared_ptr<bound_exchange> nccl_transport::bind(exchange_plan plan) 
   std::uint64_t how = 0;
   if (plan.agreed()) {
     const agreement workers(*host_, plan.workers);
-    of = among(workers);
+    of = among(workers, plan.order);
     const call_context does{.why = purpose::agreement, .name = "choosing a collective"};
     const std::vector<std::uint64_t> all =
         workers.gather({transfer_method_of(plan, rank(), options_.library_sums)}, "choosing a collective", does);
@@ -275,7 +283,7 @@ inline void nccl_transport::go_on() {
     bool& flag;
     ~until_left() { flag = false; }
   } const here{going_on_};
-  for (const auto& [workers, among] : communicators_) {
+  for (const auto& [of, among] : communicators_) {
     for (ordered_call* c : among->order.pending()) static_cast<nccl_call*>(c)->of->look(static_cast<nccl_call&>(*c));
     while (ordered_call* const next = among->order.next()) {
       const current_device device(device_);

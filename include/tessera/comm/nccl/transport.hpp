@@ -71,7 +71,7 @@ class nccl_transport final : public device_transport {
       device_event behind;
       behind.record(stream());
       const auto passed = [&] {
-        for (const auto& [workers, c] : communicators_) static_cast<void>(c->settled());
+        for (const auto& [of, c] : communicators_) static_cast<void>(c->settled());
         return behind.passed();
       };
       wait(passed, "waiting for the device");
@@ -84,7 +84,7 @@ class nccl_transport final : public device_transport {
 
   /// All workers of a communicator end it together, so each ends its own in the order of their members.
   void close() override {
-    for (const auto& [workers, c] : communicators_) c->end();
+    for (const auto& [of, c] : communicators_) c->end();
   }
 
  private:
@@ -98,13 +98,13 @@ class nccl_transport final : public device_transport {
   // Where whoever computes on the device hands it its work now.
   cudaStream_t stream() const { return options_.stream ? options_.stream() : boxes_->current(); }
 
-  // The communicator of some workers, made by all of them together.
-  std::shared_ptr<nccl_communicator> among(const agreement& workers) {
-    const auto known = communicators_.find(workers.workers());
-    if (known != communicators_.end()) return known->second;
+  // The communicator of some workers, and of calls in one order, made by all of them together.
+  std::shared_ptr<nccl_communicator> among(const agreement& workers, std::uint64_t order) {
+    const std::pair of{workers.workers(), order};
+    if (const auto known = communicators_.find(of); known != communicators_.end()) return known->second;
     auto fresh = std::make_shared<nccl_communicator>(workers, rank(),
                                                      [this](const auto& done, const char* does) { wait(done, does); });
-    return communicators_.emplace(workers.workers(), std::move(fresh)).first->second;
+    return communicators_.emplace(of, std::move(fresh)).first->second;
   }
 
   // Hands to the device what may go; whoever waits on the host calls it.
@@ -126,7 +126,7 @@ class nccl_transport final : public device_transport {
   // It begins nothing more, and nothing that its device has waits for others.
   void stop() noexcept {
     stopped_ = true;
-    for (const auto& [workers, c] : communicators_) c->abort();
+    for (const auto& [of, c] : communicators_) c->abort();
   }
   static void drain(cudaStream_t on) noexcept {
     while (cudaStreamQuery(on) == cudaErrorNotReady) std::this_thread::yield();
@@ -135,7 +135,7 @@ class nccl_transport final : public device_transport {
   std::shared_ptr<device_boxes> boxes_;
   nccl_options options_;
   int device_;
-  std::map<std::vector<int>, std::shared_ptr<nccl_communicator>> communicators_;
+  std::map<std::pair<std::vector<int>, std::uint64_t>, std::shared_ptr<nccl_communicator>> communicators_;
   const std::thread::id worker_ = std::this_thread::get_id();
   bool going_on_ = false;
   bool stopped_ = false;

@@ -56,7 +56,8 @@ struct attention_in_file {
                                .after = o.number("keys_after", 0, "all, or 0 beside `keys_before`"),
                                .over = o.axes("over_heads", "none"),
                                .probability = o.real("p", 0),
-                               .fewest_bytes = o.flag("fewest_bytes", false)}(x...);
+                               .fewest_bytes = o.flag("fewest_bytes", false),
+                               .added_mask = o.flag("added_mask", false)}(x...);
   }
 };
 

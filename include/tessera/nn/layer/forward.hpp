@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/nn/call/measured_call.hpp>
 #include <tessera/nn/layer/attention.hpp>
 #include <tessera/nn/layer/class_losses.hpp>
 #include <tessera/nn/layer/embedding.hpp>
@@ -156,6 +157,18 @@ std::vector<at::Tensor> forward_described(const void* description, const call& c
 TESSERA_DESCRIPTIONS(TESSERA_HELD)
 #undef TESSERA_HELD
 #endif
+
+/// Whether data give an extent of a layer's results: it, or a function of its description, has an `extent_for`.
+template <class L>
+concept Measured = requires(const L& layer, const measured_call& x) { layer.extent_for(x); } ||
+                   requires(const L& layer, const measured_call& x) { extent_for(x, layer.description()); };
+
+/// The extent that data give a layer's results; nothing where its plan leaves none open.
+template <Measured L>
+std::optional<index_t> extent_for(const L& layer, const measured_call& x) {
+  if constexpr (requires { layer.extent_for(x); }) return layer.extent_for(x);
+  else return extent_for(x, layer.description());
+}
 
 /// The forward of a layer, as run time keeps it: the value of its family, or a layer with a forward of its own.
 template <class L>

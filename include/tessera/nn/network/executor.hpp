@@ -2,12 +2,12 @@
 
 #include <tessera/generated/nn.hpp>
 #include <tessera/nn/layer/forward.hpp>
+#include <tessera/nn/network/bound_program.hpp>
 #include <tessera/nn/network/check_replicas.hpp>
 #include <tessera/nn/network/network_part.hpp>
 #include <tessera/nn/network/observer.hpp>
 #include <tessera/operation/network/network.hpp>
 
-#include <list>
 #include <memory>
 #include <optional>
 
@@ -20,6 +20,8 @@ class pipeline_run;
 struct node_record : layer_record {
   layer_plan (*planned_for)(const void* layer, std::span<const tensor_value* const> operands) = nullptr;
   std::vector<at::Tensor> (*run)(const void* layer, const call&) = nullptr;
+  /// The extent that data give, of a layer whose plan may leave one open.
+  std::optional<index_t> (*measured)(const void* layer, const measured_call&) = nullptr;
 
   layer_plan plan_for(std::span<const tensor_value* const> operands) const { return planned_for(layer, operands); }
   std::vector<at::Tensor> forward(const call& c) const { return run(layer, c); }
@@ -115,13 +117,6 @@ class executor {
     const char* called = nullptr;  ///< "layer encoder.2 (conv)", by messages
     std::shared_ptr<const observed_node> seen;
   };
-  /// The program bound for inputs that lie alike.
-  struct bound_program {
-    std::vector<tensor_value> values;
-    std::vector<shared_layout_handle> where;
-    std::vector<bound_layer> layers;
-  };
-  static constexpr std::size_t most_kept = 64;
   static constexpr index_t usual = 100;  // calls between comparisons of all copies
   /// Steps that run again for their backward, with the values that come in and those that others read.
   struct recomputed_steps {
@@ -138,7 +133,8 @@ class executor {
     std::vector<std::size_t> outputs;
     std::vector<layer_state> states;           // of each step
     std::vector<recomputed_steps> recomputed;  // outer ones first
-    std::list<std::shared_ptr<const bound_program>> bound;
+    recently_used<bound_program> bound;
+    std::vector<recently_used<bound_step>> bound_steps;
     bool training = true;
     seed begun;
     std::uint64_t lineage = 0;
@@ -154,6 +150,12 @@ class executor {
         std::make_shared<std::vector<tessera::detail::hashed_copy>>();
 
     state(team_handle of, const program_type& p, std::shared_ptr<const void> owner);
+
+    // The plan of a step for its operands among values that lie so.
+    layer_plan plan_of(const step& s, const bound_program& b) const;
+    // A step bound for them, once. What its plan leaves open has the extent.
+    std::shared_ptr<const bound_step> bound_step_for(std::size_t i, const bound_program& b,
+                                                     std::optional<index_t> extent = {});
     state(const state&) = delete;
     state& operator=(const state&) = delete;
     ~state();
@@ -188,8 +190,7 @@ class executor {
       if (my.steps[i].owner == i) visit(my.states[i]);
   }
 
-  // The program bound for these inputs. It is planned by the compiler's own functions when such inputs first come; the
-  // most recent programs are kept.
+  // The program bound for these inputs, layer by layer, by the compiler's own functions.
   std::shared_ptr<const bound_program> bound_for(std::span<const tensor<dyn>* const> inputs) const;
 
   std::shared_ptr<state> state_;  // which graphs keep that run a part again
@@ -198,6 +199,7 @@ class executor {
 }  // namespace tessera::nn::engine
 
 #ifndef TESSERA_COMPILED
+#include <tessera/nn/network/executor_binding_impl.hpp>
 #include <tessera/nn/network/executor_impl.hpp>
 #include <tessera/nn/network/executor_run_impl.hpp>
 #endif

@@ -48,6 +48,7 @@ TESSERA_INLINE executor::state::state(team_handle of, const program_type& p, std
     values += static_cast<std::size_t>(node.results);
     steps.push_back(std::move(s));
   }
+  bound_steps.resize(steps.size());
   for (int i = 0; i < p.outputs; ++i) outputs.push_back(index_of(p.output(i)));
   std::vector<bool> read(values);
   for (const std::size_t v : outputs) read[v] = true;
@@ -212,38 +213,6 @@ TESSERA_INLINE executor::executor(const executor& other, copying)
   hear_of_bundled();
 }
 
-TESSERA_INLINE auto executor::bound_for(std::span<const tensor<dyn>* const> inputs) const
-    -> std::shared_ptr<const bound_program> {
-  state& my = here();
-  const auto is_for = [&](const std::shared_ptr<const bound_program>& b) {
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (b->where[i] != inputs[i]->where() || b->values[i].element != inputs[i]->type()) return false;
-    return true;
-  };
-  const auto found = std::find_if(my.bound.begin(), my.bound.end(), is_for);
-  if (found != my.bound.end()) return *found;
-  bound_program b;
-  for (const tensor<dyn>* x : inputs) {
-    b.values.push_back({x->layout(), x->type()});
-    b.where.push_back(x->where());
-  }
-  for (const step& now : my.steps) {
-    std::vector<const tensor_value*> operands;
-    for (const std::size_t v : now.operands) operands.push_back(&b.values[v]);
-    const layer_plan p = now.record->plan_for(operands);
-    check(p.why, now.called);
-    const element first = operands.empty() ? now.record->elements[0] : operands[0]->element;
-    b.layers.emplace_back(my.team, p, first);
-    for (int i = 0; i < p.outputs(); ++i) {
-      b.values.push_back({p.output(i), p.element_of(i, first)});
-      b.where.push_back(b.layers.back().results[static_cast<std::size_t>(i)].to);
-    }
-  }
-  my.bound.push_back(std::make_shared<const bound_program>(std::move(b)));
-  if (my.bound.size() > most_kept) my.bound.pop_front();
-  return my.bound.back();
-}
-
 TESSERA_INLINE void executor::compare_at_the_end() const {
   constexpr std::size_t most = 64;
   if (here().team->checks == checks::never) return;
@@ -274,17 +243,18 @@ TESSERA_INLINE std::vector<tensor<dyn>> executor::forward(std::span<const tensor
     if (x->team()->shared_carrier() != my.team->shared_carrier())
       throw error(refusal{code::other_team}, my.team->label());
   const std::shared_ptr<const bound_program> bound = bound_for(inputs);
-  std::vector<at::Tensor> values(bound->values.size());
+  std::vector<at::Tensor> values(bound->where.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) values[i] = inputs[i]->local();
-  std::make_shared<const run>(state_, bound, at)->all(values);
+  const auto now = std::make_shared<const run>(state_, bound, at);
+  now->all(values);
   if (compares_now()) agree_on_copies(*this, at);
   std::vector<tensor<dyn>> outputs;
   fingerprint from;
   from << my.lineage;
   for (const tensor<dyn>* x : inputs) from << x->lineage();
   for (const std::size_t v : my.outputs)
-    outputs.push_back(tessera::detail::tensor_of(my.team, bound->where[v], values[v],
-                                                 tessera::detail::lineage_of(v, {from.value()})));
+    outputs.push_back(
+        tessera::detail::tensor_of(my.team, now->where(v), values[v], tessera::detail::lineage_of(v, {from.value()})));
   return outputs;
 }
 

@@ -21,13 +21,20 @@ namespace tessera::nn::engine {
 /// One call of a program: it runs the steps, and those that are recomputed once more for their backward.
 class executor::run : public std::enable_shared_from_this<run> {
  public:
-  run(std::shared_ptr<state> of, std::shared_ptr<const bound_program> bound, call_site at,
+  /// By all workers, or each step by those alone that hold its first operand; with the network's states, or others.
+  run(std::shared_ptr<state> of, std::shared_ptr<const bound_program> bound, call_site at, bool by_all = true,
       const std::vector<layer_state>* states = nullptr)
       : my_(std::move(of)),
         bound_(std::move(bound)),
         at_(at),
+        by_all_(by_all),
         training_(my_->training),
-        states_(states != nullptr ? states : &my_->states) {}
+        states_(states != nullptr ? states : &my_->states) {
+    if (bound_->is_open) open_ = *bound_;
+  }
+
+  /// Where a value lies: with the extent that data gave, behind the step that gives it.
+  const shared_layout_handle& where(std::size_t v) const { return now().where[v]; }
 
   /// All steps, from the program's inputs.
   void all(std::vector<at::Tensor>& values) const { part(0, my_->steps.size(), values); }
@@ -58,16 +65,43 @@ class executor::run : public std::enable_shared_from_this<run> {
   }
 
   void one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine, purpose why) const;
+  /// A step bound for its operands. Where data size its results, that is found when it first runs.
+  const bound_step& bound(std::size_t i, const std::vector<at::Tensor>& operands) const;
+  const bound_program& now() const { return open_ ? *open_ : *bound_; }
   std::vector<layer_tensor> shown(std::size_t i, const std::vector<at::Tensor>& operands, const layer_state& mine,
                                   const std::vector<at::Tensor>& results) const;
   void recomputed(std::size_t which, std::vector<at::Tensor>& values, const layer_state* states, purpose why) const;
 
   std::shared_ptr<state> my_;
   std::shared_ptr<const bound_program> bound_;
+  mutable std::optional<bound_program> open_;  ///< the same with what data have given so far
   call_site at_;
+  bool by_all_;
   bool training_;
   const std::vector<layer_state>* states_;  ///< of all steps
 };
+
+TESSERA_INLINE const bound_step& executor::run::bound(std::size_t i, const std::vector<at::Tensor>& operands) const {
+  if (const auto& known = now().steps[i]) return *known;
+  const step& node = my_->steps[i];
+  std::vector<shared_layout_handle> where;
+  for (const std::size_t v : node.operands) where.push_back(open_->where[v]);
+  std::optional<index_t> extent;
+  if (node.record->measured != nullptr) {
+    const layout& first = where.at(0)->layout();
+    const crew& workers = by_all_ ? my_->team->crew_of(first.mesh) : my_->team->crew_of(first);
+    extent = node.record->measured(node.record->layer, {my_->team, where, operands, workers});
+  }
+  open_->steps[i] = my_->bound_step_for(i, *open_, extent);
+  const bound_step& b = *open_->steps[i];
+  for (std::size_t r = 0; r < b.gives.size(); ++r) {
+    shared_layout_handle& foretold = open_->where[node.first_result + r];
+    if (!is_open(foretold->layout()) && foretold != b.result(r))
+      throw error(refusal{code::extent_not_bound, static_cast<index_t>(r)}, node.called);
+    foretold = b.result(r);
+  }
+  return b;
+}
 
 /// The operands and results of a step, for an observer.
 TESSERA_INLINE std::vector<layer_tensor> executor::run::shown(std::size_t i, const std::vector<at::Tensor>& operands,
@@ -76,14 +110,14 @@ TESSERA_INLINE std::vector<layer_tensor> executor::run::shown(std::size_t i, con
   const step& node = my_->steps[i];
   std::vector<layer_tensor> all;
   for (std::size_t k = 0; k < operands.size(); ++k)
-    all.push_back({layer_tensor::operand, static_cast<int>(k), {}, bound_->where[node.operands[k]], operands[k]});
+    all.push_back({layer_tensor::operand, static_cast<int>(k), {}, where(node.operands[k]), operands[k]});
   for (std::size_t k = 0; k < mine.parameters.size(); ++k) {
     const tensor<dyn>& stored = mine.parameters[k].stored();
     all.push_back(
         {layer_tensor::parameter, static_cast<int>(k), mine.parameters[k].path(), stored.where(), stored.local()});
   }
   for (std::size_t k = 0; k < results.size(); ++k)
-    all.push_back({layer_tensor::result, static_cast<int>(k), {}, bound_->where[node.first_result + k], results[k]});
+    all.push_back({layer_tensor::result, static_cast<int>(k), {}, where(node.first_result + k), results[k]});
   return all;
 }
 
@@ -105,7 +139,8 @@ TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& v
   observed_layer seen(node.seen, why);
   std::vector<at::Tensor> results = [&] {
     try {
-      return node.record->forward({bound_->layers[i], operands, mine, training_, node.number, my_->compares_indices});
+      const bound_layer& layer = bound(i, operands).layer;
+      return node.record->forward({layer, operands, mine, training_, node.number, my_->compares_indices});
     } catch (const error&) {
       throw;
     } catch (const c10::Error& e) {
@@ -118,7 +153,7 @@ TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& v
   for (const parameter& w : mine.parameters) w.let_go(results);
   for (std::size_t k = 0; k < results.size(); ++k) {
     const std::size_t v = node.first_result + k;
-    tessera::detail::check_local(results[k], *bound_->where[v], bound_->values[v].element, *my_->team);
+    tessera::detail::check_local(results[k], *where(v), bound_->elements[v], *my_->team);
     values[v] = std::move(results[k]);
   }
 }
@@ -145,7 +180,7 @@ class executor::run::again final : public torch::autograd::Node {
   torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
     const bool differentiated = c10::GradMode::is_enabled();
     const c10::AutoGradMode record(true);
-    std::vector<at::Tensor> values(of_->bound_->values.size());
+    std::vector<at::Tensor> values(of_->bound_->where.size());
     torch::autograd::edge_list to;
     const auto alias = [&](const at::Tensor& x) {
       to.push_back(torch::autograd::impl::gradient_edge(x));

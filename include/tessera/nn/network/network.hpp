@@ -10,6 +10,14 @@ namespace tessera::detail {
 struct running {
   using record = nn::engine::node_record;
 
+  using measures = std::optional<index_t> (*)(const void*, const nn::measured_call&);
+  template <class L>
+  static constexpr measures measured_by() {
+    if constexpr (nn::engine::Measured<L>)
+      return [](const void*, const nn::measured_call& x) { return nn::engine::extent_for(L{}, x); };
+    else return nullptr;
+  }
+
   template <class On>
   struct noted;
   template <class L, class... In>
@@ -25,13 +33,13 @@ struct running {
       static const nn::engine::running_layer<L> layer{L{}};
       return layer(c);
     }
-    static constexpr record value{layer_record_of<applied<L, In...>>, &plan_for, &forward};
+    static constexpr record value{layer_record_of<applied<L, In...>>, &plan_for, &forward, measured_by<L>()};
   };
   template <Described L, class... In>
   struct noted<applied<L, In...>> {
-    static constexpr nn::engine::node_record value{layer_record_of<applied<L, In...>>,
-                                                   &plan_described<description_type<L>>,
-                                                   &nn::engine::forward_described<description_type<L>>};
+    static constexpr nn::engine::node_record value{
+        layer_record_of<applied<L, In...>>, &plan_described<description_type<L>>,
+        &nn::engine::forward_described<description_type<L>>, measured_by<L>()};
   };
   template <class On>
   static constexpr const record* record_of() {

@@ -20,6 +20,7 @@ struct layer_functions {
   layer_plan (*plan)(const void* layer, std::span<const tensor_value* const> x);  ///< its parameters not yet as tiles
   std::vector<at::Tensor> (*forward)(const void* layer, const nn::call& c);
   void (*destroy)(const void* layer);
+  std::optional<index_t> (*measured)(const void* layer, const nn::measured_call& x) = nullptr;
 };
 
 /// A layer as a value, at its place in a program.
@@ -70,6 +71,14 @@ struct kept_layer {
   nn::engine::running_layer<L> runs{layer};
 };
 
+/// What asks a layer, as it is kept, for the extent that data give; null of others.
+template <class L, class Kept>
+constexpr auto measured_by(Kept) -> std::optional<index_t> (*)(const void*, const nn::measured_call&) {
+  if constexpr (nn::engine::Measured<L>)
+    return [](const void* kept, const nn::measured_call& x) { return nn::engine::extent_for(Kept{}(kept), x); };
+  else return nullptr;
+}
+
 template <class L>
 inline constexpr layer_functions functions_of_layer{
     L::name,
@@ -80,7 +89,8 @@ inline constexpr layer_functions functions_of_layer{
       return plan_for_count(static_cast<const kept_layer<L>*>(kept)->layer, x);
     },
     [](const void* kept, const nn::call& c) { return static_cast<const kept_layer<L>*>(kept)->runs(c); },
-    [](const void* kept) { delete static_cast<const kept_layer<L>*>(kept); }};
+    [](const void* kept) { delete static_cast<const kept_layer<L>*>(kept); },
+    measured_by<L>([](const void* kept) -> const L& { return static_cast<const kept_layer<L>*>(kept)->layer; })};
 
 // Of a layer without values nothing is kept.
 template <class L>
@@ -92,7 +102,8 @@ inline constexpr layer_functions functions_of_layer<L>{
     result_count<L>(),
     [](const void*, std::span<const tensor_value* const> x) { return plan_for_count(L{}, x); },
     [](const void*, const nn::call& c) { return nn::engine::running_layer<L>(L{})(c); },
-    [](const void*) {}};
+    [](const void*) {},
+    measured_by<L>([](const void*) { return L{}; })};
 
 }  // namespace tessera::detail
 

@@ -18,6 +18,11 @@ TESSERA_INLINE placed_node::placed_node(const void* layer, const layer_functions
     const placed_node& node = *static_cast<const placed_node*>(self);
     return node.functions_->forward(node.layer_, c);
   };
+  if (functions.measured != nullptr)
+    record.measured = [](const void* self, const nn::measured_call& x) {
+      const placed_node& node = *static_cast<const placed_node*>(self);
+      return node.functions_->measured(node.layer_, x);
+    };
 }
 
 TESSERA_INLINE placed_node::~placed_node() { functions_->destroy(layer_); }

@@ -18,8 +18,10 @@ TESSERA_INLINE auto pipeline_run::begin(std::span<const tensor<dyn>> inputs, boo
   std::vector<const tensor<dyn>*> given;
   for (const tensor<dyn>& x : b.inputs) given.push_back(&x);
   b.bound = net_.bound_for(given);
-  if (trains && !b.bound->values[my().outputs.at(0)].layout.dims.empty())
-    throw error(refusal{code::pipeline_has_no_loss, b.bound->values[my().outputs[0]].layout.dims.count});
+  if (trains && !b.bound->layout_of(my().outputs.at(0)).dims.empty())
+    throw error(refusal{code::pipeline_has_no_loss, b.bound->layout_of(my().outputs[0]).dims.count});
+  for (const std::size_t v : my().outputs)
+    if (is_open(b.bound->layout_of(v))) throw error(refusal{code::extent_not_bound}, "an output of a pipeline");
   enter(b);
   cut(b);
   bind(b);
@@ -30,7 +32,7 @@ TESSERA_INLINE auto pipeline_run::begin(std::span<const tensor<dyn>> inputs, boo
 // Moves inputs to where stages take them, once for the whole batch.
 TESSERA_INLINE void pipeline_run::enter(batch& b) const {
   const c10::AutoGradMode graph(b.trains && c10::GradMode::is_enabled());
-  b.entered.resize(b.bound->values.size());
+  b.entered.resize(b.bound->where.size());
   for (std::size_t i = 0; i < b.inputs.size(); ++i) b.entered[i] = b.inputs[i].local();
   const auto whole = std::make_shared<const executor::run>(net_.state_, b.bound, b.at);
   std::vector<at::Tensor> values = b.entered;
@@ -52,7 +54,7 @@ TESSERA_INLINE std::optional<micro_batch_rows> pipeline_run::rows_taken(const ba
   while (input >= b.inputs.size()) input = my().steps[maker_of(input)].operands[0];
   const auto& whole = options_.whole_inputs;
   if (std::find(whole.begin(), whole.end(), input) != whole.end()) return std::nullopt;
-  const layout& lies = b.bound->values[v].layout;
+  const layout& lies = b.bound->layout_of(v);
   std::optional<micro_batch_rows> rows;
   if (!lies.dims.empty()) rows = rows_of(lies, my().team->rank(), m, of_.micro_batches);
   if (!rows) throw error(refusal{code::micro_batch_lies_otherwise, static_cast<index_t>(input), m});
@@ -95,8 +97,8 @@ TESSERA_INLINE void pipeline_run::cut(batch& b) const {
     for (const tensor<dyn>& one : given) x.push_back(&one);
     now.bound = net_.bound_for(x);
     for (std::size_t v = b.inputs.size(); v < cuts.size(); ++v)
-      if (cuts[v] && !(now.bound->values[v].layout == cuts[v]->lies)) refuse(v);
-    now.steps = std::make_shared<const executor::run>(net_.state_, now.bound, b.at, &states_);
+      if (cuts[v] && !(now.bound->layout_of(v) == cuts[v]->lies)) refuse(v);
+    now.steps = std::make_shared<const executor::run>(net_.state_, now.bound, b.at, false, &states_);
     now.came.resize(map_.crossings.size());
     now.left.resize(map_.crossings.size());
     now.outputs.resize(my().outputs.size());
@@ -109,11 +111,12 @@ TESSERA_INLINE void pipeline_run::cut(batch& b) const {
 
 // Binds all that goes between stages, in one order everywhere, so that no stage waits for another one to bind.
 TESSERA_INLINE void pipeline_run::bind(batch& b) const {
-  std::vector<const executor::bound_program*> known;
+  std::vector<const bound_program*> known;
   for (const micro_batch& m : b.of) {
     if (std::find(known.begin(), known.end(), m.bound.get()) != known.end()) continue;
     known.push_back(m.bound.get());
     for (const crossing& c : map_.crossings) {
+      if (is_open(m.bound->layout_of(c.from))) throw error(refusal{code::extent_not_bound}, names_[number_of(c)]);
       if (c.stays) continue;
       for (const bool back : {false, true}) {
         if (back && !(b.trains && has_gradient(b, c))) continue;
@@ -129,13 +132,13 @@ TESSERA_INLINE void pipeline_run::bind(batch& b) const {
 TESSERA_INLINE at::Tensor pipeline_run::joined(const batch& b, std::size_t k) const {
   const std::size_t v = output_of(k);
   if (map_.made_in[v] < 0) return b.values[v].detach();  // an input as it came
-  const tensor_value& is = b.bound->values[v];
+  const tensor_value is{b.bound->layout_of(v), b.bound->elements[v]};
   const tessera::engine::box_vector& sizes = b.bound->where[v]->extents();
   at::Tensor all = at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()),
                              tessera::detail::options_of(*my().team, tessera::detail::scalar_type_of(is.element)));
   index_t row = 0, rows = 0;
   for (const micro_batch& m : b.of)
-    if (!is.layout.dims.empty()) rows += m.bound->values[v].layout.dims[0].extent;
+    if (!is.layout.dims.empty()) rows += m.bound->layout_of(v).dims[0].extent;
   if (!is.layout.dims.empty() && rows != is.layout.dims[0].extent)
     throw error(refusal{code::micro_batch_lies_otherwise, static_cast<index_t>(k), of_.micro_batches});
   for (const micro_batch& m : b.of) {
@@ -156,7 +159,7 @@ TESSERA_INLINE at::Tensor pipeline_run::joined(const batch& b, std::size_t k) co
 // The outputs of the whole batch, moved off the stages where the program says so.
 TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::leave(batch& b) const {
   const at::NoGradGuard none;
-  std::vector<at::Tensor> values(b.bound->values.size());
+  std::vector<at::Tensor> values(b.bound->where.size());
   for (std::size_t k = 0; k < my().outputs.size(); ++k)
     if (at::Tensor& x = values[output_of(k)]; !x.defined()) x = joined(b, k);
   const auto whole = std::make_shared<const executor::run>(net_.state_, b.bound, b.at);

@@ -9,9 +9,28 @@
 #include <tessera/tensor/change/running_change.hpp>
 
 #include <deque>
+#include <functional>
 #include <string>
 
 namespace tessera::nn {
+
+/// Which pass of a stage a function of one's own sees to.
+struct stage_pass {
+  int stage = 0;
+  int chunk = 0;
+  int micro_batch = 0;
+};
+
+/// A forward of one's own: what leaves a part of the network, of what comes to it. `run` is what its own nodes do.
+///
+/// Boxes of this worker: what comes from other parts in the order of the moves, then inputs that the part reads; what
+/// goes to other parts, then the outputs that it makes. They are as large as the program says.
+using own_forward = std::function<std::vector<at::Tensor>(
+    const stage_pass& pass, const std::vector<at::Tensor>& came,
+    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run)>;
+/// A backward of one's own: what forward gave, and the gradients of that. Without one it is LibTorch's.
+using own_backward = std::function<void(const stage_pass& pass, const std::vector<at::Tensor>& given,
+                                        const std::vector<at::Tensor>& gradients)>;
 
 /// How a network is run in a pipeline.
 struct pipeline_options {
@@ -19,6 +38,8 @@ struct pipeline_options {
   bool loss_is_mean = true;  ///< the loss of a batch is the mean over its rows, else their sum
   /// inputs that are no rows of a batch: each micro-batch has them whole
   std::vector<std::size_t> whole_inputs{};
+  own_forward forward{};  ///< of each part, in place of its nodes; backwards of weights are then not apart
+  own_backward backward{};
 };
 
 namespace engine {
@@ -88,6 +109,11 @@ class pipeline_run {
   void cut(batch& b) const;
   void bind(batch& b) const;
   void forward(batch& b, const pipeline::operation& x);
+  /// The nodes of a part, which send what they make as soon as it is there; or a function of one's own.
+  void run_nodes(batch& b, const pipeline::operation& x, int part);
+  void run_own(batch& b, const pipeline::operation& x, int part);
+  /// Makes a value that came one of which a gradient is asked.
+  void take(batch& b, micro_batch& now, const crossing& c, const at::Tensor& y) const;
   void backward(batch& b, const pipeline::operation& x);
   void backward_of_inputs(micro_batch& now, int part, const std::vector<at::Tensor>& from,
                           const std::vector<at::Tensor>& gradients) const;
@@ -122,7 +148,7 @@ struct pipeline_run::batch {
   bool last = true;
   call_site at;
   std::vector<tensor<dyn>> inputs;
-  std::shared_ptr<const executor::bound_program> bound;
+  std::shared_ptr<const bound_program> bound;
   std::vector<at::Tensor> values;   ///< inputs, and what only moves them
   std::vector<at::Tensor> entered;  ///< the same with their graphs, where gradients come back to them
   std::vector<micro_batch> of;
@@ -137,7 +163,7 @@ struct weighted_results {
 /// What a micro-batch has on this worker.
 struct pipeline_run::micro_batch {
   double weight = 1;  ///< its share of the rows
-  std::shared_ptr<const executor::bound_program> bound;
+  std::shared_ptr<const bound_program> bound;
   std::shared_ptr<const executor::run> steps;
   std::vector<at::Tensor> values;
   std::vector<at::Tensor> came, left;  ///< by crossing: the leaf of the part behind, what the part before gave

@@ -11,11 +11,6 @@ TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view 
     : of_(of), operations_(std::move(all)), options_(std::move(options)) {
   net.here();
   net_.state_ = net.state_;
-  // NCCL's calls between two workers have one order, and stages begin theirs in several. A stage whose host waits for
-  // its device would never begin the call that another one's order waits for.
-  if (const team_state& t = *my().team; std::string_view(t.carrier().traits().name) == "nccl")
-    throw error(refusal{code::order_unknown, t.rank(), t.rank()},
-                "a pipeline; let its tensors be carried through the hosts, by through_host");
   const mesh_value& mesh = my().team->mesh();
   axis_ = mesh.find(text(axis.data(), static_cast<int>(axis.size())));
   const index_t extent = axis_ < 0 ? 0 : mesh.axes[axis_].extent;
@@ -48,7 +43,7 @@ TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view 
       if (crossed_[i] != nullptr || map_.part[i] != map_.part[r.first])
         throw error(refusal{code::recomputed_over_stages, of_.stage_of(map_.part[r.first])}, called[i]);
   const auto is_of_weights = [](const pipeline::operation& x) { return x.does == pipeline::work::backward_of_weights; };
-  const bool apart = std::any_of(operations_.begin(), operations_.end(), [&](const auto& list) {
+  const bool apart = !options_.forward && !options_.backward && std::any_of(operations_.begin(), operations_.end(), [&](const auto& list) {
     return std::any_of(list.begin(), list.end(), is_of_weights);
   });
   for (int part = 0; part < of_.parts(); ++part)
@@ -94,13 +89,13 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
 
 TESSERA_INLINE tessera::engine::call_context pipeline_run::context_of(const batch& b, const crossing& c,
                                                                       bool back) const {
-  return {.why = back ? purpose::backward : purpose::forward, .name = names_[number_of(c)], .at = b.at};
+  return {.why = back ? purpose::backward : purpose::forward, .name = names_[number_of(c)], .at = b.at, .order = 1};
 }
 TESSERA_INLINE std::shared_ptr<tessera::engine::bound_change> pipeline_run::change_of(
     const micro_batch& m, const crossing& c, bool back, const tessera::engine::call_context& now) const {
   team_state& team = *my().team;
   const tessera::engine::shared_layout_handle &from = m.bound->where[c.from], &to = m.bound->where[c.to];
-  const element e = m.bound->values[c.from].element;
+  const element e = m.bound->elements[c.from];
   if (!back) return tessera::detail::bound_change_of(team, from, to, e, now);
   return tessera::detail::bound_change_of(team, team.intern(cotangent(to->layout())),
                                           team.intern(cotangent(from->layout())), e, now);
@@ -117,7 +112,7 @@ TESSERA_INLINE std::size_t pipeline_run::output_of(std::size_t k) const {
   return v;
 }
 TESSERA_INLINE bool pipeline_run::has_gradient(const batch& b, const crossing& c) const {
-  return has_cotangent(b.bound->values[c.from].element);
+  return has_cotangent(b.bound->elements[c.from]);
 }
 
 TESSERA_INLINE std::size_t pipeline_run::place_of(int part, pipeline::work does, int m) const {
@@ -149,7 +144,7 @@ TESSERA_INLINE at::Tensor pipeline_run::receive(const batch& b, const crossing& 
   const tessera::engine::scoped_context here(*my().team, context);
   const auto change = change_of(b.of[static_cast<std::size_t>(of.micro_batch)], c, back, context);
   const at::TensorOptions options =
-      tessera::detail::options_of(*my().team, tessera::detail::scalar_type_of(b.bound->values[c.from].element));
+      tessera::detail::options_of(*my().team, tessera::detail::scalar_type_of(b.bound->elements[c.from]));
   const auto room = [&](const tessera::engine::box_vector& sizes) {
     return tessera::detail::empty_box(at::IntArrayRef(sizes.begin(), sizes.end()), options);
   };

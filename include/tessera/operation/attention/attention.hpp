@@ -18,8 +18,8 @@ struct attention_description {
 /// be split are g · d of queries, too.
 ///
 /// The sequence is whole unless keys and values are streamed: then t and s may be cut. A mask [n…, t, s] of booleans is
-/// true of what a query does not see; one of numbers is added to the scores. Cumulative lengths [m + 1] say where each
-/// of m sequences begins, and where the last one ends: a query sees keys of its own alone.
+/// true of what a query does not see. One of numbers is added to scores, if the form says so. Cumulative lengths [m +
+/// 1] say where each of m sequences begins, and where the last one ends: a query sees keys of its own alone.
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
                              const tensor_value& v, const tensor_value* more) {
   if (!layer.why.ok()) return refused_layer(layer.why);
@@ -48,16 +48,16 @@ namespace nn {
 
 /// softmax(q kᵀ / √d) v of the queries, keys and values that `heads` gives; the heads are one dimension of the result.
 ///
-/// A fourth operand of booleans of queries and keys is true of what a query does not see; numbers are added to scores.
-/// One of int64 is the cumulative lengths of packed sequences. A query that sees nothing gives 0. Weights are dropped
-/// in training as `dropout` drops, the same on any partition. Options: `causal`, `sliding_window`, `streamed`,
-/// `over_heads` or `fewest_bytes`, `probability<n, d>` (0).
+/// A fourth operand of booleans of queries and keys is true of what a query does not see. With `added_mask` it is of
+/// numbers that are added to scores. One of int64 is the cumulative lengths of packed sequences. A query that sees
+/// nothing gives 0. Weights are dropped in training as `dropout` drops, the same on any partition. Options: `causal`,
+/// `added_mask`, `sliding_window`, `streamed`, `over_heads` or `fewest_bytes`, `probability<n, d>` (0).
 template <class... Options>
 struct attention : engine::described_layer<attention<Options...>> {
   static constexpr const char* name = "attention";
-  static constexpr engine::option_kinds takes{engine::option_kind::causal, engine::option_kind::sliding_window,
-                                              engine::option_kind::streamed, engine::option_kind::over_heads,
-                                              engine::option_kind::probability};
+  static constexpr engine::option_kinds takes{engine::option_kind::causal,         engine::option_kind::added_mask,
+                                              engine::option_kind::sliding_window, engine::option_kind::streamed,
+                                              engine::option_kind::over_heads,     engine::option_kind::probability};
   static constexpr engine::attention_description description() {
     tessera::detail::layer_options o = tessera::detail::read_options<Options...>(takes);
     o.attends.dropped = o.drop.probability;
@@ -87,6 +87,7 @@ struct attention_layer {
   engine::axis_names over = {};  ///< those that cut the sequence before and behind it, and the heads in it
   double probability = 0;        ///< with which a weight is dropped in training
   bool fewest_bytes = false;     ///< over these axes, or streamed along them, too
+  bool added_mask = false;       ///< the mask is of numbers that are added to scores; else of booleans
 
   constexpr engine::attention_description description() const {
     const engine::attention_form form{.causal = causal,
@@ -96,6 +97,7 @@ struct attention_layer {
                                       .slides = slides,
                                       .before = before,
                                       .after = after,
+                                      .added_mask = added_mask,
                                       .dropped = probability,
                                       .over = over.list(),
                                       .chooses = fewest_bytes};

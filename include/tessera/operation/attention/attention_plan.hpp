@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-// What comes behind the values. A mask [n…, t, s] is of booleans, or of numbers that are added to scores; lengths of
-// packed sequences are cumulative.
+// What comes behind the values. A mask [n…, t, s] is of booleans, or of numbers that are added to scores where the form
+// says so. Lengths of packed sequences are cumulative.
 enum class behind_values : signed char { nothing, mask, lengths };
 constexpr behind_values behind_of(const tensor_value* x) {
   if (x == nullptr) return behind_values::nothing;
@@ -132,9 +132,10 @@ constexpr layer_plan attention_as(const attention_form& form, const tensor_value
   for (element e : {k.element, v.element})
     if (e != q.element) return refused_layer(refusal{code::wrong_element, q.element, e});
   const behind_values behind = behind_of(more);
-  const bool is_added = behind == behind_values::mask && more->element != element::boolean;
-  if (is_added && more->element != q.element)
-    return refused_layer(refusal{code::wrong_element, element::boolean, more->element});
+  const bool is_added = behind == behind_values::mask && form.added_mask;
+  if (const element wanted = is_added ? q.element : element::boolean;
+      behind == behind_values::mask && more->element != wanted)
+    return refused_layer(refusal{code::wrong_element, wanted, more->element});
   const signature s = attention_signature(batch, form, behind);
   if (more != nullptr) {
     operands.push({more->layout, !is_added});

@@ -19,7 +19,8 @@ struct attention_form {
   bool slides = false;    ///< a query at i sees the keys of [i − before, i + after] alone
   index_t before = 0;
   index_t after = 0;
-  double dropped = 0;  ///< with which probability a weight is dropped in training
+  bool added_mask = false;  ///< a mask is of numbers that are added to scores; else of booleans
+  double dropped = 0;       ///< with which probability a weight is dropped in training
   static_vector<text, max_axes> over = no_items<text, max_axes>;  ///< axes whose cut of the sequence goes to the heads
   bool chooses = false;  ///< that is so where it moves fewer bytes than to stream along them, too
 

@@ -30,6 +30,7 @@ enum class option_kind : unsigned char {
   channelwise,
   weights,
   causal,
+  added_mask,
   streamed,
   sliding_window,
   over_heads,

@@ -90,6 +90,9 @@ enum class fft_norm : signed char { backward, ortho, forward };
 /// In attention a query sees the keys up to its own place.
 struct causal {};
 
+/// In attention the mask is of numbers that are added to scores; else it is of booleans.
+struct added_mask {};
+
 /// In attention each worker has all rows of some heads: these axes cut the sequence before and behind it, heads in it.
 ///
 /// Jacobs et al., DeepSpeed Ulysses, 2023.
@@ -160,6 +163,8 @@ template <>
 inline constexpr kind engine::kind_of<exclude_padding> = kind::option;
 template <>
 inline constexpr kind engine::kind_of<causal> = kind::option;
+template <>
+inline constexpr kind engine::kind_of<added_mask> = kind::option;
 template <class... Axes>
 inline constexpr kind engine::kind_of<over_heads<Axes...>> = kind::option;
 template <class... Axes>

@@ -151,6 +151,10 @@ template <>
 struct option<causal> : option_of_kind<option_kind::causal> {
   static constexpr void apply(layer_options& o) { o.attends.causal = true; }
 };
+template <>
+struct option<added_mask> : option_of_kind<option_kind::added_mask> {
+  static constexpr void apply(layer_options& o) { o.attends.added_mask = true; }
+};
 template <index_t Rows>
 struct option<streamed<Rows>> : option_of_kind<option_kind::streamed> {
   static constexpr void apply(layer_options& o) {

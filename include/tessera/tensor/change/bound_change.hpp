@@ -111,7 +111,10 @@ class bound_change {
   }
 
   const std::shared_ptr<bound_exchange>& bound(bound_phase& p, const call_context& context) {
-    if (!p.exchange || p.exchange->retired) p.exchange = team_.bound(p.phase, element_, context);
+    if (p.exchange && !p.exchange->retired) return p.exchange;
+    call_context now = context;  // one phase begins in another order than the next
+    if (now.order != 0) now.order += static_cast<std::uint64_t>(&p - phases_.data());
+    p.exchange = team_.bound(p.phase, element_, now);
     return p.exchange;
   }
   in_flight begin(const bound_phase& p, bound_exchange& exchange, const at::Tensor& x, const at::Tensor& y,
