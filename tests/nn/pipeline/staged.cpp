@@ -104,4 +104,49 @@ TEST_CASE("a staged network trains in a pipeline as the serial one, as a type, o
   for (const auto& one : out.results) CHECK(one.value_or("") == "");
 }
 
+struct model : axis<2> {};
+struct half : axis<2> {};
+using beside = mesh<model, half>;
+
+TEST_CASE("a boundary that is crossed in shares trains alike, and each worker gets no more",
+          "[law][runtime][gradient]") {
+  using input = tensor<partition<beside, whole, whole, on<half, 0>>, shape<rows, dim<5>>, double>;
+  using chain = nn::chain<layer<8>, nn::relu, layer<8>, mean_square>;
+  const auto out = in_team<beside>([](const team<beside>& t) -> std::string {
+    const auto run = [&](const auto& net, index_t& bytes) {
+      nn::pipeline_parallel pipeline(net, "half", pipeline::schedule{pipeline::order::one_f_one_b, {2, 4}});
+      layout lies = value_of<input>.layout;
+      lies.dims[0].extent = 12;
+      const std::vector<tensor<dyn>> given{distribute(t, lies, global_of({12, 5}, numbers{1}))};
+      pipeline.forward_backward(given);
+      for (const at::Tensor& w : net.parameters()) w.mutable_grad().reset();
+      const index_t before = t.state()->total.bytes;
+      const tensor<dyn> loss = pipeline.forward_backward(given)[0];
+      bytes = t.state()->total.bytes - before;
+      std::map<std::string, at::Tensor> all{{"loss", full_tensor(loss)}};
+      net.each_parameter([&](const nn::parameter& q) { all[q.path()] = full_tensor(q.stored().grad()); });
+      return all;
+    };
+    nn::program p;
+    p.output(nn::staged<chain, half, nn::through_shards<model>>{}(p.input<input>()));
+    index_t whole = 0, shares = 0, values = 0;
+    const auto a = run(nn::network<nn::staged<chain, half>, input>{t, seed{3}}, whole);
+    const auto b = run(nn::network<nn::staged<chain, half, nn::through_shards<model>>, input>{t, seed{3}}, shares);
+    const auto c = run(nn::dynamic_network{t, seed{3}, p}, values);
+    std::string wrong;
+    for (const auto& [key, one] : a) {
+      if ((one - b.at(key)).abs().max().template item<double>() > 1e-13) wrong += key + " ";
+      if ((one - c.at(key)).abs().max().template item<double>() > 1e-13) wrong += "of values " + key + " ";
+    }
+    // the second stage gets 12 × 8 numbers either way, and sums gradients of 72 weights in each micro-batch; terms of
+    // the gradient that goes back are summed before it does
+    const index_t all = 12 * 8 * 8 + 4 * 72 * 8, summed = 12 * 4 * 8;
+    if (t.rank() % 2 == 1 && (whole != all || shares != all + summed || values != shares))
+      wrong += fmt::format("{}, {} and {} bytes ", whole, shares, values);
+    return wrong;
+  });
+  CHECK(out.errors() == "");
+  for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
 }  // namespace staged_runs

@@ -100,6 +100,35 @@ TEST_CASE("chunks pass the stages again, and a network turns back through a move
                 chain<layer<8>, two::to<1>, layer<8>, two::to<1>, layer<8>, two::to<0>, layer<8>>, two::input>();
 }
 
+struct model : axis<2> {};
+using beside = mesh<model, stage<2>>;
+template <int At>
+using copies = partition<beside, whole, whole, on<stage<2>, At>>;
+template <int At>
+using shares = partition<beside, whole, blocks<model>, on<stage<2>, At>>;
+template <class Q>
+using move = functions::change_to<verb::several, Q>;
+
+TEST_CASE("what all workers of an axis have goes to the next stage in shares", "[plan]") {
+  using input = tensor<copies<0>, shape<rows, dim<5>>, double>;
+  using staged = nn::staged<nn::chain<layer<8>, layer<6>>, stage<2>, nn::through_shards<model>>;
+  using direct = nn::staged<nn::chain<layer<8>, layer<6>>, stage<2>>;
+  same_programs<staged, nn::chain<layer<8>, move<shares<0>>, move<shares<1>>, move<copies<1>>, layer<6>>, input>();
+  same_programs<direct, nn::chain<layer<8>, move<copies<1>>, layer<6>>, input>();
+  // of 12 rows of 8 numbers each worker gets a half of another stage and a half of its own; else all of another
+  const auto over = [](const auto& program, int node) {
+    const layer_plan p = program.nodes[node].record->plan();
+    layout from = p.given(), to = p.output();
+    from.dims[0].extent = to.dims[0].extent = 12;
+    return traffic_of(from, to, element::float64);
+  };
+  const auto& ways = network_type<staged, input>::program;
+  CHECK(over(ways, 1).forward.bytes == 0);
+  CHECK(over(ways, 2).forward.bytes == 12 * 8 * 8);
+  CHECK(over(ways, 3).forward.bytes == 12 * 8 * 8);
+  CHECK(over(network_type<direct, input>::program, 1).forward.bytes == 2 * 12 * 8 * 8);
+}
+
 struct split {
   constexpr auto operator()(auto x) const { return flows{x | layer<8>{}, x}; }
 };

@@ -43,10 +43,10 @@ class network_reader {
   void add_all() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
   }
-  // {"axis", "by": "count", "parameters", "memory", "weights" or "sizes", "given", "rows", "chunks", "turns"}
+  // {"axis", "by": "count", "parameters", "memory", "weights" or "sizes", "given", "rows", "chunks", "turns", "through"}
   void add_in_stages(nn::program& p, const file::json_cursor& said) {
     using pipeline::share;
-    const file::json_cursor here = said.only({"axis", "by", "given", "rows", "chunks", "turns"});
+    const file::json_cursor here = said.only({"axis", "by", "given", "rows", "chunks", "turns", "through"});
     nn::stage_options how;
     const std::string by = here.has("by") ? here.at("by").word() : "count";
     const std::pair<const char*, share> words[]{{"count", share::count},
@@ -64,6 +64,7 @@ class network_reader {
     if (here.has("rows")) how.rows = here.at("rows").number(1, INT32_MAX);
     if (here.has("chunks")) how.chunks = static_cast<int>(here.at("chunks").number(1, INT16_MAX));
     how.turns = here.has("turns") && here.at("turns").flag();
+    if (here.has("through")) how.through = here.at("through").word();
     const std::string axis = here.at("axis").word();
     const auto values = values_;
     p.in_stages(text(axis.data(), static_cast<int>(axis.size())), how.assigned(), mesh_, [&] {

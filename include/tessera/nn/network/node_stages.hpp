@@ -20,9 +20,12 @@ struct stage_options {
   index_t rows = 1;              ///< by memory: the extent of what only run time knows, in a micro-batch
   int chunks = 1;                ///< parts of a stage
   bool turns = false;            ///< the network turns back at both ends
+  std::string through{};         ///< an axis whose workers send a share each of what they all have
 
   /// The same, which lives as long as this.
-  pipeline::assignment assigned() const { return {by, given, rows, chunks, turns}; }
+  pipeline::assignment assigned() const {
+    return {by, given, rows, chunks, turns, text(through.data(), static_cast<int>(through.size()))};
+  }
 };
 
 namespace engine {
@@ -50,8 +53,8 @@ class node_stages {
   /// Ends learning. Throws what cannot be shared out.
   void share_out();
 
-  /// Where a value must be led to for the unit, if it is not there.
-  std::optional<layout> leads(const program_value& from, const layout& lies) const;
+  /// The layouts through which a value must be led for the unit; none if it is there.
+  static_vector<layout, 3> leads(const program_value& from, const layout& lies) const;
   /// What it became there, or nothing yet.
   program_value& moved(const program_value& from) { return moved_[{{from.node, from.index}, place_of(from)}]; }
 
@@ -85,6 +88,7 @@ class node_stages {
   int axis_;
   pipeline::extent of_;
   std::vector<index_t> given_;
+  std::string through_;
   pipeline::assignment how_;
   std::vector<pipeline::layer_cost> costs_;
   bool learns_ = true;

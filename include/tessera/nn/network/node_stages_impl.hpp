@@ -5,9 +5,10 @@
 namespace tessera::nn::engine {
 
 TESSERA_INLINE node_stages::node_stages(const text& axis, const pipeline::assignment& how, const mesh_value& mesh)
-    : axis_(mesh.find(axis)), given_(how.given.begin(), how.given.end()), how_(how) {
+    : axis_(mesh.find(axis)), given_(how.given.begin(), how.given.end()), through_(how.through.data, static_cast<std::size_t>(how.through.size)), how_(how) {
   if (axis_ < 0) throw error(refusal{code::axis_not_in_mesh, axis, mesh.axes.count});
   how_.given = given_;
+  how_.through = text(through_.data(), how.through.size);
   of_ = how_.over(static_cast<int>(mesh.axes[axis_].extent));
 }
 
@@ -29,12 +30,15 @@ TESSERA_INLINE int node_stages::place_of(const program_value& x) const {
   return made_in(x) < 0 ? of_.stage_of(part_now()) : of_.stages + part_now();
 }
 
-TESSERA_INLINE std::optional<layout> node_stages::leads(const program_value& from, const layout& lies) const {
-  if (learns_) return std::nullopt;
+TESSERA_INLINE static_vector<layout, 3> node_stages::leads(const program_value& from, const layout& lies) const {
+  if (learns_) return static_vector<layout, 3>();
   const int now = part_now(), stage = of_.stage_of(now), before = made_in(from);
-  const bool next = before == now - 1 && before >= 0;  // where the network turns, on the same stage
-  const bool there = before < 0 ? is_on_stage(lies, axis_, stage) : before == now || (of_.stage_of(before) == stage && !next);
-  return there ? std::nullopt : std::optional(on_stage(lies, axis_, stage));
+  const bool same = before >= 0 ? of_.stage_of(before) == stage : is_on_stage(lies, axis_, stage);
+  const bool turns = same && before >= 0 && before == now - 1;  // a move that leads to the same place begins a chunk
+  if (before == now || (same && !turns)) return static_vector<layout, 3>();
+  const way_to_stage way = way_between(lies, axis_, stage, same || before < 0 ? text() : how_.through);
+  tessera::engine::check(way.why, "stages");
+  return way.over;
 }
 
 TESSERA_INLINE void node_stages::added(int node, const layer_plan& p, const operand_elements& elements) {

@@ -56,17 +56,20 @@ TESSERA_INLINE void program::make_room(std::size_t operands) {
 TESSERA_INLINE std::vector<dynamic_flow> program::arrived(std::span<const dynamic_flow> x) {
   std::vector<dynamic_flow> there;
   for (const dynamic_flow& one : x) {
-    const std::optional<layout> at = stages_->leads(one.from, value_of(one).layout);
-    engine::program_value& moved = stages_->moved(one.from);
-    if (at && moved.node < 0) {
-      const auto own = std::make_shared<const engine::shared_layout>(*at, 0, std::numeric_limits<int>::max());
-      keep(own);
-      const tessera::detail::change_to_layout move{{own->layout()}};
-      moved = stages_->moving([&]() -> engine::program_value {
-        return {add_node(engine::placed(move), false, std::span(&one, 1)), 0};
-      });
+    const static_vector<layout, 3> way = stages_->leads(one.from, value_of(one).layout);
+    dynamic_flow now = one;
+    if (!way.empty()) {
+      engine::program_value& moved = stages_->moved(one.from);
+      for (int i = 0; i < way.count && moved.node < 0; ++i) {
+        const auto own = std::make_shared<const engine::shared_layout>(way[i], 0, std::numeric_limits<int>::max());
+        keep(own);
+        const tessera::detail::change_to_layout move{{own->layout()}};
+        now.from = {stages_->moving([&] { return add_node(engine::placed(move), false, std::span(&now, 1)); }), 0};
+      }
+      if (moved.node < 0) moved = now.from;
+      now.from = moved;
     }
-    there.push_back(at ? dynamic_flow{this, moved} : one);
+    there.push_back(now);
   }
   return there;
 }

@@ -8,23 +8,23 @@ namespace tessera {
 
 namespace detail {
 
-/// The change of a flow to a coordinate of an axis: `to`, wherever it comes from.
-template <class Axis, int Coordinate>
-struct to_stage : nn::layer<to_stage<Axis, Coordinate>> {
+/// A step of the way of a flow to a coordinate of an axis, which began as `Begin`: `to`, wherever it comes from.
+template <class Axis, int Coordinate, class Begin, class Said, int Step>
+struct to_stage : nn::layer<to_stage<Axis, Coordinate, Begin, Said, Step>> {
   static constexpr const char* name = "to";
   static constexpr bool moves_only = true;
   static constexpr bool only_here = true;
   static constexpr repartition_description description() { return {}; }
   static constexpr layer_plan plan(const tensor_value& x) {
-    if constexpr (kind_of<Axis> == kind::axis) return plan_to_stage(x.layout, short_name_of<bare_axis<Axis>>(), Coordinate);
-    else return refused_layer(check_kinds<kind::module, kind::axis, Axis>(1));
+    return plan_to_stage(x.layout, described<Begin>::value.layout, short_name_of<bare_axis<Axis>>(), Coordinate,
+                         Said::how.through, Step);
   }
 };
 
 }  // namespace detail
 
-template <class Axis, int Coordinate>
-inline constexpr kind engine::kind_of<detail::to_stage<Axis, Coordinate>> = kind::layer;
+template <class Axis, int Coordinate, class Begin, class Said, int Step>
+inline constexpr kind engine::kind_of<detail::to_stage<Axis, Coordinate, Begin, Said, Step>> = kind::layer;
 
 namespace nn {
 
@@ -70,6 +70,12 @@ struct chunks {
 /// The network turns back at its last stage, and at the first one again.
 struct turning {
   static constexpr void say(pipeline::assignment& how) { how.turns = true; }
+};
+
+/// What all workers of an axis have goes to the next stage in shares, one from each, and is gathered there.
+template <class Axis>
+struct through_shards {
+  static constexpr void say(pipeline::assignment& how) { how.through = engine::short_name_of<engine::bare_axis<Axis>>(); }
 };
 
 }  // namespace nn
@@ -264,8 +270,13 @@ struct units_placed {
   static constexpr const refusal& value = all.why;
 };
 
+// As nothing is said: no way round.
+struct directly {
+  static constexpr pipeline::assignment how{};
+};
+
 // Takes all that goes on to where the next unit is, and through it.
-template <class Axis, class Placed>
+template <class Axis, class Said, class Placed>
 struct placing_units {
   template <int Unit, class Part, class X>
   constexpr auto unit(const X& x) const {
@@ -287,8 +298,20 @@ struct placing_units {
   // What comes in may be there already; a move that leads to the same place begins a chunk.
   template <int Stage, bool First, class F>
   static constexpr auto moved(const F& x) {
-    if constexpr (First && is_on_stage(described<typename F::type>::value.layout, Placed::all.axis, Stage)) return x;
-    else return passed_on<to_stage<Axis, Stage>>(x);
+    constexpr const layout& lies = described<typename F::type>::value.layout;
+    constexpr bool there = is_on_stage(lies, Placed::all.axis, Stage);
+    if constexpr (First && there) {
+      return x;
+    } else {
+      using said = std::conditional_t<First || there, directly, Said>;
+      constexpr int steps = way_between(lies, Placed::all.axis, Stage, said::how.through).over.count;
+      return step<Stage, typename F::type, said, 0, steps>(x);
+    }
+  }
+  template <int Stage, class Begin, class How, int Step, int Steps, class F>
+  static constexpr auto step(const F& x) {
+    if constexpr (Step == Steps || is_refused<F>) return x;
+    else return step<Stage, Begin, How, Step + 1, Steps>(passed_on<to_stage<Axis, Stage, Begin, How, Step>>(x));
   }
   template <class T, class Mode, class Verdict>
   static constexpr auto first_refused(const flow<T, Mode, Verdict>& x) {
@@ -335,7 +358,7 @@ namespace nn {
 ///
 /// Parts of chains within it count too; a part is whole on a stage, with what is in it. `how` is `by_count`,
 /// `by_parameters`, `by_memory<rows>`, `by_weights<…>` or `by_sizes<…>`, and `chunks<c>` and `turning` where a schedule
-/// passes stages several times. What a part gives, several flows too, goes to the next one. Keys, plans and results
+/// passes stages several times; `through_shards<model>` lets the workers of an axis send a share each. What a part gives, several flows too, goes to the next one. Keys, plans and results
 /// are those of the chain with `to` written out. In a program that is put together while it runs a module may stand in
 /// place of the chain: there each node is a part.
 template <class Module, class Axis, class... How>
@@ -362,7 +385,7 @@ struct staged {
       if constexpr (!placed::all.why.ok())
         return refused_flow<typename First::trace_mode, typename First::type, verdict_of<placed, Axis>>();
       else if constexpr (!is_chain<Module>::value) return module_of<Module>{}(first, rest...);  // there is one stage
-      else return walked<Module, 0>(placing_units<Axis, placed>{}, all);
+      else return walked<Module, 0>(placing_units<Axis, said, placed>{}, all);
     }
   }
 };

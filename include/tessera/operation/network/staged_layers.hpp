@@ -19,11 +19,46 @@ constexpr bool is_on_stage(const layout& x, int axis, int coordinate) {
          (x.placements[axis].kind == placement::on && x.placements[axis].coordinate == coordinate);
 }
 
-/// Plans the change to a coordinate of a named axis, as `to` does.
-constexpr layer_plan plan_to_stage(const layout& x, const text& axis, int coordinate) {
+/// The same tensor in shards over an axis whose workers all have it, along its largest known dimension that can be cut;
+/// as it is where they do not have it all.
+constexpr layout in_shards(layout x, int axis) {
+  const placement has = x.placements[axis].kind;
+  if (x.mesh.axes[axis].extent == 1 || (has != placement::invariant && has != placement::replicate)) return x;
+  int largest = -1;
+  for (int d = 0; d < x.dims.count; ++d) {
+    if (x.dims[d].kind != cover::tiled || !x.dims[d].in_order() || x.dims[d].extent == dynamic) continue;
+    if (largest < 0 || x.dims[d].extent > x.dims[largest].extent) largest = d;
+  }
+  if (largest >= 0) x.cut_by(largest, axis);
+  return x;
+}
+
+/// The layouts through which a tensor goes to a coordinate of an axis: one, or a cut of it here, the same there, and as
+/// it was there.
+struct way_to_stage {
+  refusal why;
+  static_vector<layout, 3> over;
+};
+constexpr way_to_stage way_between(const layout& x, int axis, int coordinate, const text& through) {
+  way_to_stage way;
+  const int by = through.size == 0 ? -1 : x.mesh.find(through);
+  if (through.size != 0 && by < 0) way.why = refusal{code::axis_not_in_mesh, through, x.mesh.axes.count};
+  if (by == axis) way.why = refusal{code::axis_used_twice, through};
+  if (const layout cut = by < 0 || by == axis ? x : in_shards(x, by); !(cut == x)) {
+    way.over.push(cut);
+    way.over.push(on_stage(cut, axis, coordinate));
+  }
+  way.over.push(on_stage(x, axis, coordinate));
+  return way;
+}
+
+/// Plans a step of the way to a coordinate of a named axis, which begins at `x`.
+constexpr layer_plan plan_to_stage(const layout& x, const layout& begin, const text& axis, int coordinate,
+                                   const text& through, int step) {
   const int a = x.mesh.find(axis);
   if (a < 0) return refused_layer(refusal{code::axis_not_in_mesh, axis, x.mesh.axes.count});
-  return plan_repartition(x, on_stage(x, a, coordinate));
+  const way_to_stage way = way_between(begin, a, coordinate, through);
+  return way.why.ok() ? plan_repartition(x, way.over[step]) : refused_layer(way.why);
 }
 
 /// What a layer costs in a pipeline. A micro-batch keeps its results and what its backward reads besides; extents that

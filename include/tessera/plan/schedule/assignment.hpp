@@ -34,6 +34,7 @@ struct assignment {
   index_t rows = 1;                     ///< by memory: the extent of what only run time knows, in a micro-batch
   int chunks = 1;                       ///< parts of a stage
   bool turns = false;                   ///< the network turns back at both ends (`extent::turns`)
+  text through = {};  ///< an axis whose workers send a share each of what they all have, gathered behind the boundary
 
   /// The pipeline's parts over so many stages.
   constexpr extent over(int stages) const { return {stages, 1, chunks, turns}; }
