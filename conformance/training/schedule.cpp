@@ -12,7 +12,8 @@ json opened(const json& nested, const json& level) {
   for (const json& one : nested) {
     if (!one.is_array() || level == 0) all.push_back(one);
     else
-      for (const json& inside : opened(one, level.is_null() ? level : json(level.get<int>() - 1))) all.push_back(inside);
+      for (const json& inside : opened(one, level.is_null() ? level : json(level.get<int>() - 1)))
+        all.push_back(inside);
   }
   return all;
 }

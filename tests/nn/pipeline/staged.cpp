@@ -26,20 +26,21 @@ struct places {
 };
 
 /// Losses and gradients in a pipeline, beside LibTorch's of the whole batch.
-std::string differs(const auto& t, const auto& net, const pipeline::schedule& s, const std::vector<std::string>& linears) {
+std::string differs(const auto& t, const auto& net, const pipeline::schedule& s,
+                    const std::vector<std::string>& linears) {
   const at::Tensor x = global_of({24, 5}, numbers{1});
   std::map<std::string, at::Tensor> w;
   for (const auto& [key, one] : nn::state_of(net)) w[key] = one.clone().requires_grad_();
   at::Tensor h = x;
-  for (const std::string& at : linears)
-    h = at::relu(at::linear(h, w.at(at + ".weight"), w.at(at + ".bias")));
+  for (const std::string& at : linears) h = at::relu(at::linear(h, w.at(at + ".weight"), w.at(at + ".bias")));
   const at::Tensor loss = h.square().mean();
   loss.backward();
   nn::pipeline_parallel pipeline(net, "stage", s);
   layout lies = value_of<places::input>.layout;
   lies.dims[0].extent = 24;
   const tensor<dyn> got = pipeline.forward_backward({distribute(t, lies, x)})[0];
-  std::string wrong = std::abs(full_tensor(got).template item<double>() - loss.item<double>()) > 1e-12 ? "the loss " : "";
+  std::string wrong =
+      std::abs(full_tensor(got).template item<double>() - loss.item<double>()) > 1e-12 ? "the loss " : "";
   net.each_parameter([&](const nn::parameter& q) {
     const at::Tensor off = full_tensor(q.stored().grad()) - w.at(q.path()).grad();
     if (off.abs().max().template item<double>() > 1e-12) wrong += q.path() + " ";
@@ -147,6 +148,32 @@ TEST_CASE("a boundary that is crossed in shares trains alike, and each worker ge
   });
   CHECK(out.errors() == "");
   for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
+/// What a worker is told of a module that is shared out so.
+std::string refused(const std::string& axis, const nn::stage_options& how) {
+  const auto out = in_team<places::grid>([&](const team<places::grid>&) {
+    return told([&] {
+      nn::program p;
+      const auto module = [](const nn::dynamic_flow& x) { return mean(square(x | layer<8>{} | nn::relu{})); };
+      p.output(p.input<places::input>() | nn::in_stages(axis, module, how));
+    });
+  });
+  std::string all = out.results[0].value_or("nothing");
+  for (const auto& one : out.results)
+    if (one.value_or("nothing") != all) all += ", " + one.value_or("nothing");
+  return all;
+}
+
+TEST_CASE("what cannot be shared out to stages is refused by code", "[refusal]") {
+  CHECK(refused("stage", {}) == "none");
+  CHECK(refused("stages", {}) == "tessera.partition.axis");
+  CHECK(refused("stage", {.chunks = 2}) == "tessera.pipeline.stages");
+  CHECK(refused("stage", {.chunks = 0}) == "tessera.pipeline.empty");
+  CHECK(refused("stage", {.by = share::sizes, .given = {2, 2}}) == "tessera.pipeline.sizes");
+  CHECK(refused("stage", {.by = share::weights, .given = {1, 2, 3}}) == "tessera.pipeline.sizes");
+  CHECK(refused("stage", {.through = "models"}) == "tessera.partition.axis");
+  CHECK(refused("stage", {.through = "stage"}) == "tessera.partition.twice");
 }
 
 }  // namespace staged_runs

@@ -131,7 +131,8 @@ TEST_CASE("a norm counts shared weights once: √800", "[regression]") {
     const index_t bytes = t.state()->total.bytes - before;
     std::string wrong;
     if (std::abs(nn::clip_grad_norm(net, 1e9) - std::sqrt(800.0)) > 1e-12) wrong += "norm ";
-    // the table comes once and its gradient goes once, two numbers each; a number for each of two micro-batches each way
+    // the table comes once and its gradient goes once, two numbers each; a number for each of two micro-batches each
+    // way
     if (bytes != 16 + 16) wrong += fmt::format("{} bytes ", bytes);
     return wrong;
   });

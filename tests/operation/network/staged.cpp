@@ -68,8 +68,8 @@ TEST_CASE("stages by count, sizes, weights or parameters are where a user would 
   using nn::chain;
   using nn::relu;
   using six = chain<layer<8>, relu, layer<8>, relu, layer<8>, relu>;
-  same_programs<nn::staged<six, stage<2>>,
-                chain<layer<8>, relu, layer<8>, two::to<1>, relu, layer<8>, relu>, two::input>();
+  same_programs<nn::staged<six, stage<2>>, chain<layer<8>, relu, layer<8>, two::to<1>, relu, layer<8>, relu>,
+                two::input>();
   same_programs<nn::staged<six, stage<3>, nn::by_count>,
                 chain<layer<8>, relu, three::to<1>, layer<8>, relu, three::to<2>, layer<8>, relu>, three::input>();
   same_programs<nn::staged<six, stage<2>, nn::by_sizes<1, 5>>,
@@ -80,9 +80,8 @@ TEST_CASE("stages by count, sizes, weights or parameters are where a user would 
   same_programs<nn::staged<chain<layer<64>, layer<8>, layer<8>, layer<8>>, stage<2>, nn::by_parameters>,
                 chain<layer<64>, two::to<1>, layer<8>, layer<8>, layer<8>>, two::input>();
   // a micro-batch keeps 100 · 64 numbers of the first and 100 · 8 of the others, of which the first stage has two
-  same_programs<
-      nn::staged<chain<layer<8>, layer<8>, layer<8>, layer<64>>, stage<2>, nn::by_memory<100>>,
-      chain<layer<8>, layer<8>, layer<8>, two::to<1>, layer<64>>, two::input>();
+  same_programs<nn::staged<chain<layer<8>, layer<8>, layer<8>, layer<64>>, stage<2>, nn::by_memory<100>>,
+                chain<layer<8>, layer<8>, layer<8>, two::to<1>, layer<64>>, two::input>();
   // parts of a chain in a chain, and modules whole
   same_programs<nn::staged<chain<layer<8>, chain<residual, residual>, layer<4>>, stage<2>>,
                 chain<layer<8>, chain<residual, two::to<1>, residual>, layer<4>>, two::input>();
@@ -127,6 +126,33 @@ TEST_CASE("what all workers of an axis have goes to the next stage in shares", "
   CHECK(over(ways, 2).forward.bytes == 12 * 8 * 8);
   CHECK(over(ways, 3).forward.bytes == 12 * 8 * 8);
   CHECK(over(network_type<direct, input>::program, 1).forward.bytes == 2 * 12 * 8 * 8);
+}
+
+TEST_CASE("what cannot be shared out to stages is refused by one verdict", "[refusal]") {
+  using input = over<2, 2>::input;
+  using two = nn::chain<layer<8>, layer<8>>;
+  struct elsewhere : axis<2> {};
+  const auto is = []<class Module, class Verdict>(std::type_identity<Module>, Verdict) {
+    return std::is_same_v<network_type<Module, input>, refused_network<Verdict, input>>;
+  };
+  const auto of = []<class... How>(std::type_identity<How>...) {
+    return std::type_identity<nn::staged<two, stage<2>, How...>>{};
+  };
+  using none_left = verdicts::more_stages_than_layers<with::layers<2>, with::stages<4>>;
+  CHECK(is(of(std::type_identity<nn::chunks<2>>{}), none_left{}));
+  using one = verdicts::more_stages_than_layers<with::layers<1>, with::stages<2>>;  // what is no chain is one part
+  CHECK(is(std::type_identity<nn::staged<residual, stage<2>>>{}, one{}));
+  using sizes =
+      verdicts::stages_given_otherwise<with::sizes_given<2>, with::parts<2>, with::layers_in_them<3>, with::layers<2>>;
+  CHECK(is(of(std::type_identity<nn::by_sizes<1, 2>>{}), sizes{}));
+  using weights =
+      verdicts::stages_given_otherwise<with::sizes_given<1>, with::parts<2>, with::layers_in_them<1>, with::layers<2>>;
+  CHECK(is(of(std::type_identity<nn::by_weights<1>>{}), weights{}));
+  using other = verdicts::axis_not_in_mesh<elsewhere, with::mesh_axes<2>>;
+  CHECK(is(std::type_identity<nn::staged<two, elsewhere>>{}, other{}));
+  using through = at_layer<1, layer<8>, verdicts::axis_not_in_mesh<with::none, with::mesh_axes<2>>>;
+  CHECK(is(of(std::type_identity<nn::through_shards<elsewhere>>{}), through{}));
+  CHECK(is(std::type_identity<nn::staged<two, int>>{}, wrong_argument<kind::module, 1, kind::axis, kind::element>{}));
 }
 
 struct split {

@@ -21,7 +21,10 @@ class network_reader {
  public:
   network_reader(nn::program& p, const file::json_cursor& all, const mesh_value& mesh, const nn::layer_table& table,
                  file::lists& keep)
-      : mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "stages", "nodes", "outputs"}).at("nodes").list()) {
+      : mesh_(mesh),
+        table_(table),
+        keep_(keep),
+        nodes_(all.only({"inputs", "stages", "nodes", "outputs"}).at("nodes").list()) {
     const file::json_cursor inputs = all.at("inputs").list();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const file::json_cursor x = inputs.item(i).only({"name", "shape", "element", "dims", "meaning"});
@@ -43,7 +46,8 @@ class network_reader {
   void add_all() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
   }
-  // {"axis", "by": "count", "parameters", "memory", "weights" or "sizes", "given", "rows", "chunks", "turns", "through"}
+  // {"axis", "by": "count", "parameters", "memory", "weights" or "sizes", "given", "rows", "chunks", "turns",
+  // "through"}
   void add_in_stages(nn::program& p, const file::json_cursor& said) {
     using pipeline::share;
     const file::json_cursor here = said.only({"axis", "by", "given", "rows", "chunks", "turns", "through"});
@@ -54,7 +58,8 @@ class network_reader {
                                                 {"memory", share::memory},
                                                 {"weights", share::weights},
                                                 {"sizes", share::sizes}};
-    const auto* const found = std::find_if(std::begin(words), std::end(words), [&](const auto& w) { return by == w.first; });
+    const auto* const found =
+        std::find_if(std::begin(words), std::end(words), [&](const auto& w) { return by == w.first; });
     if (found == std::end(words)) here.at("by").fault("is none of count, parameters, memory, weights and sizes");
     how.by = found->second;
     if (here.has("given")) {

@@ -23,7 +23,8 @@ inline const char* kept_name(const std::string& name) {
 inline bool differ_by_place(layout a, const layout& b) {
   if (!(a.mesh == b.mesh)) return false;
   for (int i = 0; i < a.placements.count; ++i)
-    if (a.placements[i].kind == placement::on && b.placements[i].kind == placement::on) a.placements[i] = b.placements[i];
+    if (a.placements[i].kind == placement::on && b.placements[i].kind == placement::on)
+      a.placements[i] = b.placements[i];
   return a == b;
 }
 

@@ -30,8 +30,8 @@ struct stage_options {
 
 namespace engine {
 
-/// Where the nodes of a program go that are added now: first it learns what units of them cost, then it shares them
-/// out over the coordinates of an axis.
+/// Where the nodes of a program go that are added now. It learns what units of them cost, then shares them out over the
+/// coordinates of an axis.
 class node_stages {
  public:
   node_stages(const text& axis, const pipeline::assignment& how, const mesh_value& mesh);

@@ -5,7 +5,10 @@
 namespace tessera::nn::engine {
 
 TESSERA_INLINE node_stages::node_stages(const text& axis, const pipeline::assignment& how, const mesh_value& mesh)
-    : axis_(mesh.find(axis)), given_(how.given.begin(), how.given.end()), through_(how.through.data, static_cast<std::size_t>(how.through.size)), how_(how) {
+    : axis_(mesh.find(axis)),
+      given_(how.given.begin(), how.given.end()),
+      through_(how.through.data, static_cast<std::size_t>(how.through.size)),
+      how_(how) {
   if (axis_ < 0) throw error(refusal{code::axis_not_in_mesh, axis, mesh.axes.count});
   how_.given = given_;
   how_.through = text(through_.data(), how.through.size);

@@ -105,8 +105,8 @@ class program {
     over_.push_back(over);
     return f();
   }
-  /// Runs `f`, which adds to the program, with its nodes on the coordinates of an axis, as a pipeline's stages: once to
-  /// learn what they cost, and once more.
+  /// Runs `f`, which adds to the program, with its nodes on the coordinates of an axis, as a pipeline's stages. It runs
+  /// once to learn what they cost, and once more.
   template <class F>
   auto in_stages(const text& axis, const pipeline::assignment& how, const mesh_value& mesh, const F& f) {
     return whole([&] {

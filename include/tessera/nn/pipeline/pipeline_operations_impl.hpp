@@ -67,7 +67,8 @@ TESSERA_INLINE void pipeline_run::run_own(batch& b, const pipeline::operation& x
   std::vector<at::Tensor> came;
   for (const std::size_t v : takes) came.push_back(now.values[v]);
   const auto nodes = [&](const std::vector<at::Tensor>& given) {
-    check(given.size() == takes.size() ? refusal{} : refusal{code::own_forward_gave, given.size(), takes.size()}, "run");
+    check(given.size() == takes.size() ? refusal{} : refusal{code::own_forward_gave, given.size(), takes.size()},
+          "run");
     std::vector<at::Tensor> values = now.values, left;
     for (std::size_t k = 0; k < takes.size(); ++k) values[takes[k]] = given[k];
     for (std::size_t i = 0; i < my().steps.size(); ++i) {

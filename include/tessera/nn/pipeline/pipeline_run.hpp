@@ -21,10 +21,12 @@ struct stage_pass {
   int micro_batch = 0;
 };
 
+namespace engine {
+
 /// A forward of one's own: what leaves a part of the network, of what comes to it. `run` is what its own nodes do.
 ///
-/// Boxes of this worker: what comes from other parts in the order of the moves, then inputs that the part reads; what
-/// goes to other parts, then the outputs that it makes. They are as large as the program says.
+/// These are boxes of this worker, as large as the program says. There come values of other parts in the order of the
+/// moves, then inputs that the part reads. There leave values for other parts, then the outputs that it makes.
 using own_forward = std::function<std::vector<at::Tensor>(
     const stage_pass& pass, const std::vector<at::Tensor>& came,
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run)>;
@@ -32,14 +34,16 @@ using own_forward = std::function<std::vector<at::Tensor>(
 using own_backward = std::function<void(const stage_pass& pass, const std::vector<at::Tensor>& given,
                                         const std::vector<at::Tensor>& gradients)>;
 
+}  // namespace engine
+
 /// How a network is run in a pipeline.
 struct pipeline_options {
   pipeline::micro_batch_sizes rows = pipeline::micro_batch_sizes::equal;  ///< whether they may differ by one
   bool loss_is_mean = true;  ///< the loss of a batch is the mean over its rows, else their sum
   /// inputs that are no rows of a batch: each micro-batch has them whole
   std::vector<std::size_t> whole_inputs{};
-  own_forward forward{};  ///< of each part, in place of its nodes; backwards of weights are then not apart
-  own_backward backward{};
+  engine::own_forward forward{};  ///< of each part, in place of its nodes; backwards of weights are then not apart
+  engine::own_backward backward{};
 };
 
 namespace engine {

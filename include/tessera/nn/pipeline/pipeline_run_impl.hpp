@@ -43,9 +43,10 @@ TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view 
       if (crossed_[i] != nullptr || map_.part[i] != map_.part[r.first])
         throw error(refusal{code::recomputed_over_stages, of_.stage_of(map_.part[r.first])}, called[i]);
   const auto is_of_weights = [](const pipeline::operation& x) { return x.does == pipeline::work::backward_of_weights; };
-  const bool apart = !options_.forward && !options_.backward && std::any_of(operations_.begin(), operations_.end(), [&](const auto& list) {
-    return std::any_of(list.begin(), list.end(), is_of_weights);
-  });
+  const bool apart = !options_.forward && !options_.backward &&
+                     std::any_of(operations_.begin(), operations_.end(), [&](const auto& list) {
+                       return std::any_of(list.begin(), list.end(), is_of_weights);
+                     });
   for (int part = 0; part < of_.parts(); ++part)
     weighted_.push_back(apart ? steps_with_weights(part) : std::vector<std::size_t>{});
 }

@@ -22,7 +22,8 @@ TESSERA_INLINE void pipeline_run::take_states() {
 
 TESSERA_INLINE void pipeline_run::bring_tied(call_site at) const {
   for (const auto& [p, known] : tied_) {
-    const tessera::engine::scoped_context here(*my().team, {.why = purpose::forward, .name = p.path().c_str(), .at = at});
+    const tessera::engine::scoped_context here(*my().team,
+                                               {.why = purpose::forward, .name = p.path().c_str(), .at = at});
     static_cast<void>(p.use());
   }
 }
@@ -37,12 +38,12 @@ TESSERA_INLINE void pipeline_run::return_tied(call_site at) const {
     if (p.frozen() || !p.stored().local().requires_grad()) continue;
     const held_member where = p.waiting();
     const tensor<dyn>& stored = p.stored();
-    const tessera::engine::scoped_context here(*my().team, {.why = purpose::backward, .name = p.path().c_str(), .at = at});
+    const tessera::engine::scoped_context here(*my().team,
+                                               {.why = purpose::backward, .name = p.path().c_str(), .at = at});
     at::Tensor terms = where.of->take(where.used, where.as);
     if (!terms.defined()) terms = at::zeros_like(where.of->kept(where.used, where.as));
     const auto from = my().team->intern(cotangent(p.used())), to = my().team->intern(cotangent(stored.layout()));
-    const at::Tensor sum =
-        tessera::engine::change_layout(my().team, from, to, terms.to(stored.local().scalar_type()));
+    const at::Tensor sum = tessera::engine::change_layout(my().team, from, to, terms.to(stored.local().scalar_type()));
     if (stage_ == stage_of(stored.layout(), axis_)) known.waiting().of->give(sum, false);  // others may wait as well
     else where.of->give(sum, true);
   }

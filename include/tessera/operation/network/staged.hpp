@@ -1,8 +1,9 @@
 #pragma once
 
+#include <tessera/operation/network/chain_walk.hpp>
 #include <tessera/operation/network/network.hpp>
 #include <tessera/operation/network/staged_layers.hpp>
-#include <tessera/operation/program/chain.hpp>
+#include <tessera/operation/network/staged_options.hpp>
 
 namespace tessera {
 
@@ -26,168 +27,7 @@ struct to_stage : nn::layer<to_stage<Axis, Coordinate, Begin, Said, Step>> {
 template <class Axis, int Coordinate, class Begin, class Said, int Step>
 inline constexpr kind engine::kind_of<detail::to_stage<Axis, Coordinate, Begin, Said, Step>> = kind::layer;
 
-namespace nn {
-
-/// How `staged` shares out its parts: as many for each stage, which is the default.
-struct by_count {
-  static constexpr void say(pipeline::assignment& how) { how.by = pipeline::share::count; }
-};
-/// So that the most parameters of a stage are least.
-struct by_parameters {
-  static constexpr void say(pipeline::assignment& how) { how.by = pipeline::share::parameters; }
-};
-/// So that the most bytes of a stage are least, of micro-batches of so many rows (`pipeline::by_memory`).
-template <index_t Rows>
-struct by_memory {
-  static constexpr void say(pipeline::assignment& how) {
-    how.by = pipeline::share::memory;
-    how.rows = Rows;
-  }
-};
-/// So that the largest sum of these weights, one for each part, is least.
-template <index_t... Each>
-struct by_weights {
-  static constexpr index_t weights[]{Each..., 0};
-  static constexpr void say(pipeline::assignment& how) {
-    how.by = pipeline::share::weights;
-    how.given = {weights, sizeof...(Each)};
-  }
-};
-/// So many parts for each stage; with chunks, for each chunk of each stage as micro-batches pass them.
-template <index_t... Each>
-struct by_sizes {
-  static constexpr index_t sizes[]{Each..., 0};
-  static constexpr void say(pipeline::assignment& how) {
-    how.by = pipeline::share::sizes;
-    how.given = {sizes, sizeof...(Each)};
-  }
-};
-/// Each stage has so many chunks, and is passed as often.
-template <int Count>
-struct chunks {
-  static constexpr void say(pipeline::assignment& how) { how.chunks = Count; }
-};
-/// The network turns back at its last stage, and at the first one again.
-struct turning {
-  static constexpr void say(pipeline::assignment& how) { how.turns = true; }
-};
-
-/// What all workers of an axis have goes to the next stage in shares, one from each, and is gathered there.
-template <class Axis>
-struct through_shards {
-  static constexpr void say(pipeline::assignment& how) { how.through = engine::short_name_of<engine::bare_axis<Axis>>(); }
-};
-
-}  // namespace nn
-
 namespace detail {
-
-template <class How>
-concept StageOption = requires(pipeline::assignment& how) { How::say(how); };
-
-template <class... How>
-constexpr pipeline::assignment assignment_said() {
-  pipeline::assignment how;
-  (How::say(how), ...);
-  return how;
-}
-
-// The parts that are shared out: those of a chain, and of a chain in it.
-template <class Part>
-inline constexpr int units_of = 1;
-template <class... Parts>
-inline constexpr int units_of<nn::chain<Parts...>> = (units_of<Parts> + ... + 0);
-
-template <class X>
-inline constexpr bool is_refused = !X::verdict::ok;
-template <class... F>
-inline constexpr bool is_refused<flows<F...>> = (is_refused<F> || ...);
-
-template <class T, class Mode, class Verdict, class Call>
-constexpr auto with_flows(const flow<T, Mode, Verdict>& x, const Call& call) {
-  return call(x);
-}
-template <class... F, class Call>
-constexpr auto with_flows(const flows<F...>& all, const Call& call) {
-  return [&]<int... Index>(indices<Index...>) {
-    return call(get<Index>(all)...);
-  }(indices_below<static_cast<int>(sizeof...(F))>{});
-}
-template <class F>
-constexpr const F& first_flow(const F& x) {
-  return x;
-}
-template <class First, class... Rest>
-constexpr const First& first_flow(const flows<First, Rest...>& all) {
-  return all.first;
-}
-
-// A part on all that the one before gave.
-template <class Part, class X>
-constexpr auto passed_through(const X& x) {
-  return with_flows(x, [](const auto&... one) { return passed_on<Part>(one...); });
-}
-
-// What has come through some parts of a chain, on its way; a refused flow passes the rest by.
-template <class Walk, class X>
-struct on_its_way {
-  Walk walk;
-  X x;
-};
-
-template <class Chain, int First, class Walk, class X>
-constexpr auto walked(const Walk& walk, const X& x);
-
-template <int Unit, int Index, class Part>
-struct one_unit {};
-
-template <class Part>
-struct is_chain : std::false_type {};
-template <class... Parts>
-struct is_chain<nn::chain<Parts...>> : std::true_type {};
-
-template <int Unit, int Index, class Part, class Walk, class X>
-constexpr auto operator<<(const on_its_way<Walk, X>& so_far, one_unit<Unit, Index, Part>) {
-  if constexpr (is_refused<X>) {
-    return so_far;
-  } else {
-    const auto y = [&] {
-      if constexpr (is_chain<Part>::value) {
-        auto& in = *first_flow(so_far.x).in;
-        const auto back = in.enter();
-        const auto all = walked<Part, Unit>(so_far.walk, so_far.x);
-        in.leave(back);
-        return all;
-      } else {
-        return so_far.walk.template unit<Unit, Part>(so_far.x);
-      }
-    }();
-    const auto placed = located<Index, Part>(y);
-    return on_its_way<Walk, std::remove_const_t<decltype(placed)>>{so_far.walk, placed};
-  }
-}
-
-// The units before each part of a chain.
-template <class... Parts>
-struct units_before {
-  static constexpr int at(int part) {
-    constexpr int each[]{units_of<Parts>..., 0};
-    int all = 0;
-    for (int i = 0; i < part; ++i) all += each[i];
-    return all;
-  }
-};
-
-template <int First, class Walk, class X, class... Parts, int... Index>
-constexpr auto walked_parts(const Walk& walk, const X& x, std::type_identity<nn::chain<Parts...>>, indices<Index...>) {
-  return (on_its_way<Walk, X>{walk, x} << ... << one_unit<First + units_before<Parts...>::at(Index), Index, Parts>{}).x;
-}
-template <class Chain, int First, class Walk, class X>
-constexpr auto walked(const Walk& walk, const X& x) {
-  return [&]<class... Parts>(std::type_identity<nn::chain<Parts...>> all) {
-    return walked_parts<First>(walk, x, all, indices_below<static_cast<int>(sizeof...(Parts))>{});
-  }(std::type_identity<Chain>{});
-}
 
 // Asks each unit what it costs.
 struct measuring_units {
@@ -230,10 +70,9 @@ struct unit_places {
   static constexpr unit_places made() {
     unit_places p;
     const layout& x = first_layout();
-    if constexpr (kind_of<Axis> != kind::axis) p.why = check_kinds<kind::module, kind::axis, Axis>(1);
-    else p.axis = x.mesh.find(short_name_of<bare_axis<Axis>>());
-    if (p.why.ok() && p.axis < 0)
-      p.why = refusal{code::axis_not_in_mesh, short_name_of<bare_axis<Axis>>(), x.mesh.axes.count};
+    p.why = check_kinds<kind::module, kind::axis, Axis>(1);
+    p.axis = x.mesh.find(axis_name<Axis>());
+    if (p.why.ok() && p.axis < 0) p.why = refusal{code::axis_not_in_mesh, axis_name<Axis>(), x.mesh.axes.count};
     if (!p.why.ok()) return p;
     constexpr pipeline::assignment how = Said::how;
     p.of = how.over(static_cast<int>(x.mesh.axes[p.axis].extent));
@@ -242,8 +81,7 @@ struct unit_places {
       recorder<layer_record> in;
       measure(costs, in, indices_below<static_cast<int>(sizeof...(T))>{});
     }
-    const pipeline::shares all =
-        pipeline::shared_out(how, {costs, static_cast<std::size_t>(units)}, p.of.stages);
+    const pipeline::shares all = pipeline::shared_out(how, {costs, static_cast<std::size_t>(units)}, p.of.stages);
     p.why = all.why;
     if (!p.why.ok()) return p;
     const auto parts = pipeline::parts_of(all);
@@ -358,9 +196,10 @@ namespace nn {
 ///
 /// Parts of chains within it count too; a part is whole on a stage, with what is in it. `how` is `by_count`,
 /// `by_parameters`, `by_memory<rows>`, `by_weights<…>` or `by_sizes<…>`, and `chunks<c>` and `turning` where a schedule
-/// passes stages several times; `through_shards<model>` lets the workers of an axis send a share each. What a part gives, several flows too, goes to the next one. Keys, plans and results
-/// are those of the chain with `to` written out. In a program that is put together while it runs a module may stand in
-/// place of the chain: there each node is a part.
+/// passes stages several times; `through_shards<model>` lets the workers of an axis send a share each. What a part
+/// gives, several flows too, goes to the next one. Keys, plans and results are those of the chain with `to` written
+/// out. In a program that is put together while it runs a module may stand in place of the chain: there each node is a
+/// part.
 template <class Module, class Axis, class... How>
 struct staged {
   template <engine::FlowType First, engine::FlowType... Rest>
@@ -373,15 +212,16 @@ struct staged {
       else return flows(first, rest...);
     }();
     if constexpr (engine::DynamicFlow<First>) {
-      return first.in->in_stages(short_name_of<bare_axis<Axis>>(), said::how, first.layout().mesh, [&] {
+      first.in->refuse(check_kinds<kind::module, kind::axis, Axis>(1), "staged");
+      return first.in->in_stages(axis_name<Axis>(), said::how, first.layout().mesh, [&] {
         if constexpr (is_chain<Module>::value) return walked<Module, 0>(units_at_run_time{}, all);
         else return module_of<Module>{}(first, rest...);
       });
     } else if constexpr (is_refused<std::remove_const_t<decltype(all)>>) {
       return refused_flow<typename First::trace_mode, typename First::type, refused_before>();
     } else {
-      using placed = units_placed<typename as_chain<Module>::type, Axis, said, typename First::type,
-                                  typename Rest::type...>;
+      using placed =
+          units_placed<typename as_chain<Module>::type, Axis, said, typename First::type, typename Rest::type...>;
       if constexpr (!placed::all.why.ok())
         return refused_flow<typename First::trace_mode, typename First::type, verdict_of<placed, Axis>>();
       else if constexpr (!is_chain<Module>::value) return module_of<Module>{}(first, rest...);  // there is one stage

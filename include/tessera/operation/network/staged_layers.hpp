@@ -19,8 +19,8 @@ constexpr bool is_on_stage(const layout& x, int axis, int coordinate) {
          (x.placements[axis].kind == placement::on && x.placements[axis].coordinate == coordinate);
 }
 
-/// The same tensor in shards over an axis whose workers all have it, along its largest known dimension that can be cut;
-/// as it is where they do not have it all.
+/// The same tensor in shards over an axis whose workers all have it, along its largest known dimension that can be cut.
+/// It stays as it is where they do not.
 constexpr layout in_shards(layout x, int axis) {
   const placement has = x.placements[axis].kind;
   if (x.mesh.axes[axis].extent == 1 || (has != placement::invariant && has != placement::replicate)) return x;
@@ -33,8 +33,8 @@ constexpr layout in_shards(layout x, int axis) {
   return x;
 }
 
-/// The layouts through which a tensor goes to a coordinate of an axis: one, or a cut of it here, the same there, and as
-/// it was there.
+/// The layouts through which a tensor goes to a coordinate of an axis: the one there, or a cut here, that cut there,
+/// the whole.
 struct way_to_stage {
   refusal why;
   static_vector<layout, 3> over;
