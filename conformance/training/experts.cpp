@@ -1,11 +1,10 @@
 #include "subjects.hpp"
-#include "token_slots.hpp"
 
+#include <tessera/functions.hpp>
+#include <tessera/nn/layer/forward.hpp>
 #include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/parameter/state_dict.hpp>
 #include <tessera/operation/layer/layer_values.hpp>
-
-#include <cmath>
 
 namespace conformance::training {
 namespace {
@@ -21,80 +20,44 @@ struct experts_given {
 
   index_t experts() const { return router.shape()[0]; }
   index_t tokens() const { return x.shape()[0]; }
+  /// The library's layer for it; the axes that cut the weights cut the experts.
+  nn::route_layer route(const layout& w_lies) const {
+    static_vector<text, engine::max_axes> over;
+    for (int level = 0; level < w_lies.levels(0); ++level) over.push(w_lies.mesh.axes[w_lies.cutter(0, level)].name);
+    nn::route_layer r{.experts = experts(), .choices = choices, .over_experts = engine::axis_names(over)};
+    if (capacity_factor) r.capacity = *capacity_factor;
+    r.groups = token_groups.value_or(0);
+    r.normalised_gates = normalised;
+    return r;
+  }
 };
-
-/// Slots in a world: [experts, groups, slots, features], first where tokens are and then where experts are.
-struct slots_in_world {
-  layout by_source;
-  layout by_expert;
-  layout terms;  ///< of a number for each expert, added up over all tokens
-  slot_form form;
-  integers groups;  ///< tokens of each, of all workers
-};
-
-slots_in_world slots_of(const experts_given& g, const layout& x, const layout& w) {
-  slots_in_world s;
-  const index_t groups = g.token_groups.value_or(x.part_count(0));
-  index_t most = 0;
-  for (index_t i = 0; i < groups; ++i) {
-    s.groups.push_back(g.tokens() / groups + (i < g.tokens() % groups ? 1 : 0));
-    most = std::max(most, s.groups.back());
-  }
-  s.form = {g.experts(), g.choices, most};
-  if (g.capacity_factor) {
-    if (g.tokens() % groups != 0) throw unbuilt("slots of groups that are not alike");
-    const double share = *g.capacity_factor * static_cast<double>(most * g.choices) / static_cast<double>(g.experts());
-    s.form.slots = static_cast<index_t>(std::ceil(share));
-  }
-  s.by_source = whole(x.mesh, {g.experts(), groups, s.form.slots, g.x.shape()[1]});
-  s.terms = whole(x.mesh, {g.experts()});
-  for (int a = 0; a < x.placements.count; ++a) {
-    if (x.placements[a].kind == placement::cut) s.terms.placements[a] = {placement::partial};
-    else s.by_source.placements[a] = s.terms.placements[a] = x.placements[a];
-  }
-  s.by_expert = s.by_source;
-  for (int level = 0; level < x.levels(0); ++level) {
-    const int a = x.cutter(0, level);
-    s.by_source.cut_by(1, a);
-    if (w.placements[a].kind != placement::cut) s.by_expert.cut_by(1, a);
-  }
-  for (int level = 0; level < w.levels(0); ++level) s.by_expert.cut_by(0, w.cutter(0, level));
-  return s;
-}
-
-/// The groups that a worker has, which must be its tokens.
-integers groups_of(const slots_in_world& s, const layout& x, int rank) {
-  const engine::interval mine = box_of(s.by_source, rank)[1];
-  const integers groups(s.groups.begin() + mine.lo, s.groups.begin() + mine.lo + mine.size());
-  if (std::accumulate(groups.begin(), groups.end(), index_t{0}) != box_of(x, rank)[0].size())
-    throw unbuilt("groups of tokens that lie on several workers");
-  return groups;
-}
-
-/// Copies to be used differently.
-tensor<dyn> used_apart(const tensor<dyn>& x) {
-  layout apart = x.layout();
-  for (engine::axis_placement& r : apart.placements)
-    if (r.kind == placement::invariant) r = {};
-  return to(apart, x);
-}
-
-/// The sum over workers of what each has, alike on all.
-tensor<dyn> summed(const attempt& a, const layout& terms, const at::Tensor& mine) {
-  layout all = terms;
-  for (engine::axis_placement& r : all.placements) r = {placement::invariant};
-  return to(all, tensor<dyn>(a.team, terms, mine));
-}
 
 /// Weights [experts, out, features] as the library's layer has them, and back.
 at::Tensor turned(const at::Tensor& w) { return w.transpose(-2, -1); }
 
+/// The first dimension alone of a tensor's numbers, of which every worker has the sums.
+struct counting {
+  const attempt& a;
+  layout rows;
+
+  at::Tensor operator()(const at::Tensor& mine) const {
+    layout terms, all;
+    terms.mesh = rows.mesh;
+    for (const engine::axis_placement& r : rows.placements)
+      terms.placements.push(r.kind == placement::cut ? engine::axis_placement{placement::partial} : r);
+    engine::dimension d;
+    d.extent = mine.size(0);
+    terms.dims.push(d);
+    all = terms;
+    for (engine::axis_placement& r : all.placements) r = {placement::invariant};
+    return to(all, tensor<dyn>(a.team, terms, mine.to(device_of(*a.team)))).local();
+  }
+};
+
 }  // namespace
 
-/// Tokens sent to experts and back: routing is composed here, slots travel by changes of layout, and the library's
-/// layer of experts serves them.
+/// Tokens sent to experts and back by the library's layers, whose router scores them by a linear layer.
 task experts(reading& c) {
-  if (c.kind() == "refused") throw unbuilt("slots are composed here, so nothing of the library refuses a capacity");
   experts_given g{c.tensor("x"),
                   c.tensor("router"),
                   c.tensor("w"),
@@ -106,8 +69,8 @@ task experts(reading& c) {
                   c.number("balance_times", 0)};
   if (c.has("capacity_factor")) g.capacity_factor = c.number("capacity_factor", 0);
   if (c.has("token_groups")) g.token_groups = c.given().integer("token_groups");
-  if (g.choices < 1 || g.choices > g.experts() || g.w.shape().size() != 3) throw unbuilt("more choices than experts");
-  const recipe cot = c.tensor("cotangent");
+  if (g.w.shape().size() != 3) throw unbuilt("experts of other weights");
+  const std::optional<recipe> cot = c.maybe("cotangent");
   const std::optional<numbers> y_wanted = c.result("y");
   const std::optional<numbers> balance_wanted = c.result("balance");
   const std::optional<numbers> dropped_wanted = c.result("dropped");
@@ -119,62 +82,43 @@ task experts(reading& c) {
     const layout weights = w.lying("w", g.w.shape());
     const layout biases = w.lying("b", g.b.shape());
     const layout result = w.lying("y", {g.tokens(), g.w.shape()[1]});
-    const slots_in_world slots = slots_of(g, tokens, weights);
-    for (int i = 0; i < w.mesh().size(); ++i) groups_of(slots, tokens, w.mesh().rank(w.mesh().at(i)));
     return [=](attempt& a) {
       nn::program p;
+      const nn::dynamic_flow given = p.input({tokens, a.element});
+      const nn::dynamic_flow scores = given | nn::under("router", nn::linear_layer{.out = g.experts(), .bias = false});
+      const auto [slots, gates, numbers_of_slots, chosen] = g.route(weights)(given, scores);
       const nn::experts_layer each{.experts = g.experts(), .out = g.w.shape()[1]};
-      p.output(p.input({slots.by_source, a.element}) | nn::repartition_layer{slots.by_expert} | nn::under("of", each) |
-               nn::repartition_layer{slots.by_source});
+      const nn::dynamic_flow back = nn::combine{}(slots | nn::under("of", each), gates, numbers_of_slots, chosen);
+      p.output(flows{back | nn::repartition_layer{result}, nn::load_balance_loss(scores, chosen), chosen});
       nn::dynamic_network net{a.team, seed{1}, p};
-      nn::assign(net, {{"of.weight", turned(g.w.whole()).to(a.type()).contiguous()},
+      nn::assign(net, {{"router.weight", g.router.whole().to(a.type())},
+                       {"of.weight", turned(g.w.whole()).to(a.type()).contiguous()},
                        {"of.bias", g.b.whole().to(a.type()).unsqueeze(1)}});
       const tensor<dyn> x = a.leaf(g.x, tokens);
-      const tensor<dyn> router = a.leaf(g.router, routers);
-
-      const at::Tensor probability = at::softmax(x.local().matmul(used_apart(router).local().t()), -1);
-      const at::Tensor chosen = std::get<1>(at::sort(probability, true, -1, true)).narrow(1, 0, g.choices);
-      at::Tensor gates = probability.gather(1, chosen);
-      if (g.normalised) gates = gates / gates.sum(-1, true);
-      const slotted in = fill_slots(chosen, groups_of(slots, tokens, a.team->rank()), slots.form);
-      const integers sizes = tessera::detail::sizes_of(held_by(slots.by_source, a.team->rank()));
-      const at::Tensor sent = at::zeros({sizes[0] * sizes[1] * sizes[2], sizes[3]}, x.local().options())
-                                  .index_add(0, in.slot, x.local().index_select(0, in.token));
-      const at::Tensor back = net(tensor<dyn>(a.team, slots.by_source, sent.view(sizes))).local().flatten(0, 2);
-      const at::Tensor served = back.index_select(0, in.slot) * gates.flatten().index_select(0, in.choice).unsqueeze(1);
-      const tensor<dyn> y{
-          a.team, result,
-          at::zeros({x.local().size(0), g.w.shape()[1]}, x.local().options()).index_add(0, in.token, served)};
+      const std::vector<tensor<dyn>> found = net({x});
+      const tensor<dyn>& y = found[0];
       a.compare("y", y, y_wanted);
-
-      const double all = static_cast<double>(g.tokens());
-      const at::Tensor counts = at::bincount(chosen.flatten(), {}, g.experts()).to(a.type());
-      const at::Tensor shares = summed(a, slots.terms, counts).local() / (all * static_cast<double>(g.choices));
-      const at::Tensor means = summed(a, slots.terms, probability.sum(0)).local() / all;
-      const at::Tensor balance = static_cast<double>(g.experts()) * (shares * means).sum();
-      a.compare_whole("the balance", balance, balance_wanted);
-      const auto counted = [&](const at::Tensor& mine) {
-        return summed(a, slots.terms, mine.to(device_of(*a.team))).local();
-      };
+      a.compare_whole("the balance", found[1].local(), balance_wanted);
+      const at::Tensor became = found[2].local();
+      const counting counted{a, tokens};
       if (!kept.is_null())
-        a.compare_whole("what is kept", counted(in.kept), numbers({{"shape", {g.experts()}}, {"values", kept}}));
-      a.compare_whole("what is dropped",
-                      counted(at::full({g.experts()}, static_cast<double>(in.dropped), at::kDouble))[0],
-                      dropped_wanted);
+        a.compare_whole("what is kept", counted((became >= 0).sum(0).to(at::kDouble)),
+                        numbers({{"shape", {g.experts()}}, {"values", kept}}));
+      a.compare_whole("what is dropped", counted((became == -2).sum().to(at::kDouble).reshape({1}))[0], dropped_wanted);
+      if (!cot) return;
 
-      const at::Tensor seed = cot.box(cotangent(result), a.team->rank(), a.type()).to(device_of(*a.team));
-      ((y.local() * seed).sum() + g.balance_times * balance).backward();
+      const at::Tensor seed = cot->box(cotangent(result), a.team->rank(), a.type()).to(device_of(*a.team));
+      ((y.local() * seed).sum() + g.balance_times * found[1].local()).backward();
       const auto wanted = [&](const std::string& name) {
         return gradients.count(name) == 0 ? std::nullopt : std::optional(gradients.at(name));
       };
       a.compare("the gradient of x", attempt::gradient(x), wanted("x"));
-      a.compare("the gradient of router", attempt::gradient(router), wanted("router"));
       net.each_parameter([&](const nn::parameter& of) {
-        const bool bias = of.key() == "of.bias";
-        const at::Tensor found = full_tensor(attempt::gradient(of.stored())).to(at::kCPU);
-        a.compare_whole(bias ? "the gradient of b" : "the gradient of w", bias ? found.squeeze(1) : turned(found),
-                        wanted(bias ? "b" : "w"));
-        const layout& said = bias ? biases : weights;
+        const bool scoring = of.key() == "router.weight", bias = of.key() == "of.bias";
+        const at::Tensor all = full_tensor(attempt::gradient(of.stored())).to(at::kCPU);
+        const std::string name = scoring ? "router" : bias ? "b" : "w";
+        a.compare_whole("the gradient of " + name, scoring ? all : bias ? all.squeeze(1) : turned(all), wanted(name));
+        const layout& said = scoring ? routers : bias ? biases : weights;
         if (of.stored().local().size(0) != box_of(said, a.team->rank())[0].size())
           a.fail(of.key() + " lies on other workers");
       });

@@ -25,3 +25,4 @@
 #include <tessera/operation/function/sorting.hpp>
 #include <tessera/operation/function/typed.hpp>
 #include <tessera/operation/function/verbs.hpp>
+#include <tessera/operation/routing/routing_losses.hpp>

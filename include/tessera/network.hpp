@@ -17,6 +17,9 @@
 #include <tessera/operation/layer/rrelu.hpp>
 #include <tessera/operation/layer/unfold.hpp>
 #include <tessera/operation/network/peak_memory.hpp>
+#include <tessera/operation/network/replace.hpp>
 #include <tessera/operation/network/sharded_parameters.hpp>
 #include <tessera/operation/plan/plan_operation.hpp>
+#include <tessera/operation/routing/combine.hpp>
+#include <tessera/operation/routing/route.hpp>
 #include <tessera/operation/rule/local_boxes.hpp>

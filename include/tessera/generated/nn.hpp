@@ -24,6 +24,7 @@ template <index_t> struct micro_batch;
 template <index_t> struct needed;
 template <index_t> struct node;
 template <index_t> struct other_worker;
+template <index_t> struct rows;
 template <index_t> struct samples;
 template <index_t> struct says;
 template <index_t> struct stage;
@@ -41,6 +42,14 @@ template <class... Told> struct not_a_maximum {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.layer.indices] only a maximum lies somewhere; ask a max_pool for indices");
+  }
+};
+template <class... Told> struct gate_no_number {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.route.gate] the scores of some rows make gates that are no numbers; look at what they "
+                  "are computed of");
   }
 };
 template <class... Told> struct shared_differ {
@@ -680,6 +689,9 @@ template <class... Told> struct pipeline_failed {
 namespace detail {
 
 template <> struct verdict_for<&code::not_a_maximum> { template <class Why> using type = verdicts::not_a_maximum<>; };
+template <> struct verdict_for<&code::gate_no_number> {
+  template <class Why> using type = verdicts::gate_no_number<with::rows<Why::number(0)>>;
+};
 template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = verdicts::shared_differ<>; };
 template <> struct verdict_for<&code::parameter_changed> {
   template <class Why> using type = verdicts::parameter_changed<>;

@@ -19,6 +19,7 @@ template <index_t> struct base;
 template <index_t> struct before;
 template <index_t> struct bound;
 template <index_t> struct character;
+template <index_t> struct choices;
 template <index_t> struct classes;
 template <index_t> struct denominator;
 template <index_t> struct dimension;
@@ -26,6 +27,7 @@ template <index_t> struct dimensions;
 template <index_t> struct divisor;
 template <index_t> struct elements;
 template <index_t> struct expected;
+template <index_t> struct experts;
 template <index_t> struct extent;
 template <index_t> struct extents;
 template <index_t> struct factor;
@@ -164,6 +166,53 @@ template <class... Told> struct window_even {
     static_assert(Where::ok,
                   "[tessera.attention.even] a query of neighbourhood attention stands in the middle of its window; "
                   "take an odd number of keys");
+  }
+};
+template <class... Told> struct choices_not_there {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.route.choices] a row has one expert or more, and no more than there are; choose fewer, "
+                  "or make more experts");
+  }
+};
+template <class... Told> struct no_capacity {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.route.capacity] the capacity of experts is a finite number above 0; write a larger one, "
+                  "or leave it out, and no row is dropped");
+  }
+};
+template <class... Told> struct groups_of_rows_unalike {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.route.groups] groups are runs of rows in order, so the first dimension alone is cut, in "
+                  "blocks; repartition the rows, or leave the groups to the router");
+  }
+};
+template <class... Told> struct groups_below_none {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.route.group_count] rows make some groups; say how many, or 0 for one each part of the "
+                  "rows");
+  }
+};
+template <class... Told> struct experts_not_over {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.route.over] experts are cut by axes that cut rows or have copies of them; repartition "
+                  "the rows, or choose another axis");
+  }
+};
+template <class... Told> struct routing_option {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.route.option] noise and the step of biases are finite numbers from 0 on; correct them");
   }
 };
 template <class... Told> struct windows_need_extent {
@@ -771,6 +820,24 @@ template <> struct verdict_for<&code::window_even> {
       with::dimension<Why::number(0)>,
       with::window<Why::number(1)>>;
 };
+template <> struct verdict_for<&code::choices_not_there> {
+  template <class Why> using type = verdicts::choices_not_there<
+      with::choices<Why::number(0)>,
+      with::experts<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::no_capacity> { template <class Why> using type = verdicts::no_capacity<>; };
+template <> struct verdict_for<&code::groups_of_rows_unalike> {
+  template <class Why> using type = verdicts::groups_of_rows_unalike<
+      typename axis_of_refusal<Why>::type,
+      with::dimension<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::groups_below_none> {
+  template <class Why> using type = verdicts::groups_below_none<with::groups<Why::number(0)>>;
+};
+template <> struct verdict_for<&code::experts_not_over> {
+  template <class Why> using type = verdicts::experts_not_over<typename axis_of_refusal<Why>::type>;
+};
+template <> struct verdict_for<&code::routing_option> { template <class Why> using type = verdicts::routing_option<>; };
 template <> struct verdict_for<&code::windows_need_extent> {
   template <class Why> using type = verdicts::windows_need_extent<with::dimension<Why::number(0)>>;
 };

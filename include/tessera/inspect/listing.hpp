@@ -15,6 +15,7 @@ struct listing {
   int depth = std::numeric_limits<int>::max();  ///< most names in a path, whose numbers do not count
   std::int64_t least_bytes = 0;
   bool by_bytes = false;  ///< largest first, else as they come
+  bool by_time = false;   ///< slowest first, of what took time
   std::size_t most = std::numeric_limits<std::size_t>::max();
 };
 
@@ -39,6 +40,9 @@ std::vector<Layer> listed(std::vector<Layer> all, const listing& how) {
   all.erase(std::remove_if(all.begin(), all.end(), unlisted), all.end());
   if (how.by_bytes)
     std::stable_sort(all.begin(), all.end(), [](const Layer& a, const Layer& b) { return a.bytes > b.bytes; });
+  if constexpr (requires(const Layer& one) { one.time(); })
+    if (how.by_time)
+      std::stable_sort(all.begin(), all.end(), [](const Layer& a, const Layer& b) { return a.time() > b.time(); });
   if (all.size() > how.most) all.erase(all.begin() + static_cast<std::ptrdiff_t>(how.most), all.end());
   return all;
 }

@@ -51,8 +51,8 @@ class profile {
 
   /// By path, of a visit: milliseconds on the slowest worker, bytes that all receive, the most memory of a worker.
   ///
-  /// `table({.depth = 1, .by_bytes = true, .most = 10})` puts layers of more names into their scope, and lists those
-  /// ten that take most memory.
+  /// `table({.depth = 1, .least_bytes = 1 << 20, .by_bytes = true, .most = 10})` puts layers of more names into their
+  /// scope, leaves out those below a mebibyte, and lists those ten that take most memory; with `by_time` the slowest.
   std::string table(const engine::listing& how = {}) const {
     const std::vector<row> rows = rows_of_all(how.depth);
     std::size_t names = 12;
@@ -137,6 +137,7 @@ class profile {
     std::string path, name;
     double seconds[2]{};
     std::int64_t visits[2]{}, received[2]{}, bytes = 0;
+    double time() const { return seconds[0] + seconds[1]; }
   };
   static row& row_in(std::vector<row>& rows, const std::string& path, const std::string& name) {
     const auto same = [&](const row& r) { return r.path == path && r.name == name; };

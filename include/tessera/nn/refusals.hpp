@@ -7,6 +7,9 @@ namespace tessera::code {
 
 inline constexpr reason not_a_maximum{"tessera.layer.indices", "",
                                       "only a maximum lies somewhere; ask a max_pool for indices"};
+inline constexpr reason gate_no_number{
+    "tessera.route.gate", "rows",
+    "the scores of some rows make gates that are no numbers; look at what they are computed of"};
 inline constexpr reason shared_differ{"tessera.network.shared", "",
                                       "what is shared has parameters of different shapes, elements or layouts; make "
                                       "them alike, or give it a name and parameters of its own"};

@@ -41,6 +41,23 @@ inline constexpr reason window_looks_away{
 inline constexpr reason window_even{
     "tessera.attention.even", "dimension, window",
     "a query of neighbourhood attention stands in the middle of its window; take an odd number of keys"};
+inline constexpr reason choices_not_there{
+    "tessera.route.choices", "choices, experts",
+    "a row has one expert or more, and no more than there are; choose fewer, or make more experts"};
+inline constexpr reason no_capacity{"tessera.route.capacity", "",
+                                    "the capacity of experts is a finite number above 0; write a larger one, or leave "
+                                    "it out, and no row is dropped"};
+inline constexpr reason groups_of_rows_unalike{
+    "tessera.route.groups", "axis, dimension",
+    "groups are runs of rows in order, so the first dimension alone is cut, in blocks; repartition the rows, or leave "
+    "the groups to the router"};
+inline constexpr reason groups_below_none{"tessera.route.group_count", "groups",
+                                          "rows make some groups; say how many, or 0 for one each part of the rows"};
+inline constexpr reason experts_not_over{
+    "tessera.route.over", "axis",
+    "experts are cut by axes that cut rows or have copies of them; repartition the rows, or choose another axis"};
+inline constexpr reason routing_option{"tessera.route.option", "",
+                                       "noise and the step of biases are finite numbers from 0 on; correct them"};
 inline constexpr reason windows_need_extent{
     "tessera.window.dynamic", "dimension",
     "what these windows read at the far edge follows from the extent; write dim<n> in the shape"};

@@ -38,6 +38,43 @@ TEST_CASE("a pipeline's losses and gradients are those of the network", "[law][r
   CHECK(differs<mesh<data<3>, stage<2>>>(schedule{order::gpipe, {2, 4}}, 11, true) == "");
 }
 
+/// What is wrong with the times of a batch, beside the operations of its schedule.
+std::string wrong_times(const pipeline::schedule& s, const std::vector<std::vector<pipeline::timed_operation>>& t) {
+  std::string wrong = t.size() == static_cast<std::size_t>(s.of.stages) ? "" : "stages ";
+  for (int stage = 0; wrong.empty() && stage < s.of.stages; ++stage) {
+    const auto& all = t[static_cast<std::size_t>(stage)];
+    if (all.size() != static_cast<std::size_t>(s.count())) return "operations ";
+    double now = 0;
+    for (const pipeline::timed_operation& x : all) {
+      if (!(x.does == s.at(stage, static_cast<int>(&x - all.data())))) wrong += "order ";
+      if (!(now <= x.begins && x.begins + x.waits <= x.ends && x.waits >= 0)) wrong += "times ";
+      now = x.ends;
+    }
+  }
+  return wrong + (pipeline::bubble_of(t) >= 0 && pipeline::bubble_of(t) < 1 ? "" : "bubble ");
+}
+
+TEST_CASE("a pipeline says when each operation of its last batch ran", "[runtime]") {
+  constexpr pipeline::schedule s{pipeline::order::zb_h1, {2, 4}};
+  const auto out = in_team<mesh<data<2>, stage<2>>>([&](const auto& t) {
+    nn::program p;
+    build(p, t.state()->mesh(), s.of, 8);
+    nn::dynamic_network net(t.state(), seed{5}, p);
+    nn::pipeline_parallel pipeline(net, last_axis(t.state()->mesh()), s);
+    std::string wrong = pipeline::span_of(pipeline.timeline()) == 0 ? "" : "before ";
+    const layout lies = on_stage(t.state()->mesh(), {8, 5}, 0);
+    const auto given = [&](std::uint64_t i) { return distribute(t.state(), lies, global_of({8, 5}, numbers{i})); };
+    for (int batch = 0; batch < 2; ++batch) {
+      pipeline.forward_backward({given(1), given(2)});
+      wrong += wrong_times(s, pipeline.timeline());
+    }
+    return wrong;
+  });
+  INFO(out.errors());
+  REQUIRE(out.well());
+  for (const auto& one : out.results) CHECK(*one == "");
+}
+
 /// All forwards of a chunk, then of the next, then all backwards: of a network that turns back at its last stage.
 struct there_and_back {
   std::vector<std::vector<pipeline::operation>> lists;

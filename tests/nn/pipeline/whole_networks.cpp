@@ -77,6 +77,14 @@ const std::vector<kind>& kinds() {
          const nn::bundled<nn::linear<6>> layer;
          return layer(tanh(to(2, layer(tanh(to(1, layer(x)))))));
        }},
+      {"bundled gradients of several layers a stage",
+       [](nn::program&, const dynamic_flow& x, const dynamic_flow&, const onward& to) {
+         const auto layer = [](const dynamic_flow& y) {
+           const nn::bundled<nn::linear<6>> one;
+           return tanh(one(tanh(one(y))));
+         };
+         return layer(to(2, layer(to(1, layer(x)))));
+       }},
       {"bundled tiles over the workers of a stage",
        [](nn::program&, const dynamic_flow& x, const dynamic_flow&, const onward& to) {
          const nn::bundled<nn::linear<6>, data<2>> layer;

@@ -272,6 +272,57 @@ at::Tensor attended(const serial_call& s) {
   return at::einsum("ngrts,nsgze->ntgre", {weights, v}).flatten(2);
 }
 
+/// Queries, keys and values over one to three dimensions of space, whose windows are moved inside at an edge; space,
+/// samples and heads are cut alike.
+void roll_neighbourhood(roller& r) {
+  const int space = r.roll(1, 3);
+  static_vector<index_t, max_dimensions> extents;
+  std::vector<index_t> seen;
+  extents.push(r.batch());
+  for (int i = 0; i < space; ++i) {
+    extents.push(r.roll(1, space == 1 ? 12 : space == 2 ? 6 : 4));
+    const int most = static_cast<int>(extents[1 + i] - 1) / 2;  // now and then wider than the dimension, or even
+    seen.push_back(r.once_in(30)   ? extents[1 + i] + 1 + extents[1 + i] % 2
+                   : r.once_in(40) ? 2
+                                   : 2 * r.roll(0, most) + 1);
+  }
+  extents.push(r.roll(1, 4));
+  layout q = roll_layout(r.d, r.mesh, extents, {r.once_in(20), true, true, false});
+  const auto add = [](layout& x, index_t n) {
+    x.dims.push({});
+    x.dims[x.dims.count - 1].extent = n;
+  };
+  layout k = q, v = q;
+  const int features = r.roll(1, 4);
+  add(q, r.roll(1, 3));
+  add(q, features);
+  add(k, features);
+  add(v, r.roll(1, 4));
+  r.say("kernel_size", seen);
+  for (const layout& x : {q, k, v}) r.take(x, r.e);
+}
+
+/// softmax(q kᵀ / √d) v over all keys, with a mask of what lies outside the window.
+at::Tensor attended_around(const serial_call& s) {
+  const auto seen = s.option("kernel_size", std::vector<index_t>{});
+  const auto space = static_cast<index_t>(seen.size());
+  at::Tensor hidden = at::zeros({1, 1}, at::kBool);
+  for (index_t d = 0; d < space; ++d) {
+    const index_t n = s.x[0].size(1 + d), width = seen[static_cast<std::size_t>(d)];
+    TORCH_CHECK_VALUE(width % 2 == 1 && width <= n, "a window that is even, or wider than its dimension");
+    const at::Tensor first = (at::arange(n) - width / 2).clamp(0, n - width).unsqueeze(1), j = at::arange(n);
+    const at::Tensor one = (j < first).logical_or(j >= first + width);
+    hidden = hidden.unsqueeze(1).unsqueeze(3).logical_or(one.unsqueeze(0).unsqueeze(2)).flatten(0, 1).flatten(1, 2);
+  }
+  const auto in_a_row = [&](const at::Tensor& x) { return x.flatten(1, space); };
+  const at::Tensor q = in_a_row(s.x[0]), k = in_a_row(s.x[1]), v = in_a_row(s.x[2]);
+  const at::Tensor scores = at::einsum("ntgrd,nsgd->ngrts", {q, k}) / std::sqrt(static_cast<double>(s.x[0].size(-1)));
+  const at::Tensor y = at::einsum("ngrts,nsge->ntgre", {at::softmax(scores.masked_fill(hidden, -1e30), -1), v});
+  std::vector<index_t> sizes = s.x[0].sizes().slice(0, static_cast<std::size_t>(1 + space)).vec();
+  sizes.push_back(y.size(2) * y.size(3) * y.size(4));
+  return y.reshape(sizes);
+}
+
 void roll_any(roller& r, int least, int most) {
   ints extents = r.numbers(r.roll(least, most), 1, 6);
   if (!extents.empty() && r.once_in(15)) extents[0] = 0;
@@ -421,6 +472,12 @@ std::vector<family> layer_families() {
        },
        [](call s) { return tensors{s.x[0] * 1}; }},
       {"attention", roll_attention, [](call s) { return tensors{attended(s)}; }, of_terms, {{"function", "attention"}}},
+      {"neighbourhood_attention",
+       roll_neighbourhood,
+       [](call s) { return tensors{attended_around(s)}; },
+       {"tessera.rule.nonlinear", "tessera.attention.even", "tessera.window.kernel", "tessera.rule.window",
+        "tessera.deal.interval"},
+       {{"function", "neighbourhood_attention"}}},
       {"concat",
        [](roller& r) {
          ints extents = r.numbers(r.roll(1, 4), 1, 5);

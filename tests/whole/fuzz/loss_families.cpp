@@ -1,6 +1,7 @@
 #include "family.hpp"
 
 #include <tessera/nn/layer/cross_entropy.hpp>
+#include <tessera/tensor/random.hpp>
 
 namespace tessera::testing::fuzz {
 
@@ -236,6 +237,66 @@ void roll_cosine(roller& r) {
   r.take(functions::detail::per_sample(x, {}), r.once_in(2) ? element::int64 : r.e);
 }
 
+// Losses of classes that have a weight.
+
+void roll_weighted_classes(roller& r) {
+  r.say("classes", r.roll(1, 9));
+  if (const auto out = r.axes(2); !out.empty()) r.say("cut_out", out);
+  r.say_unless("sample_rate", r.one_of({0.125, 0.25, 0.5, 0.75, 1.0}), 1.0);
+  const bool of_angles = r.once_in(3);
+  if (of_angles) {
+    r.say("arcface", true);
+    r.say_unless("margin", 0.125 * r.roll(0, 4), 0.5);
+    r.say("scale", r.roll(1, 8));
+    r.say_unless("easy", r.once_in(2), false);
+  }
+  // the angle of one feature is at an end of arccos, where LibTorch's slope is no number
+  r.take({r.batch(7), r.roll(of_angles ? 2 : 0, 7)});
+  const layout x = r.c.operands[0].layout;
+  r.take(beside(r, x), element::int64);
+}
+
+/// Labels of classes, of which some do not count, and now and then one of no class.
+at::Tensor weighted_value(const layer_case& c, std::size_t operand, const at::Tensor& x) {
+  if (operand == 0) return x + 0.03125;  // no row is zero, which has no angle
+  const index_t classes = c.options.value("classes", index_t{1});
+  const at::Tensor all = (x.abs() * 16).remainder(classes);
+  if (c.salt % 20 == 0 && all.numel() > 0) all.view(-1).select(0, all.numel() / 2).fill_(classes);
+  return at::where(x > 0.5, -100.0, all);
+}
+
+/// The classes that a step looks at: those of labels, and in training those whose draw is below the rate.
+at::Tensor looked_at(const serial_call& s) {
+  const double rate = s.option("sample_rate", 1.0);
+  const index_t classes = s.option("classes", index_t{1});
+  at::Tensor taken = at::full({classes}, rate == 1.0 || !s.of.training, at::kBool);
+  if (rate == 1.0 || !s.of.training) return taken;
+  const auto number = [&](const char* key) { return static_cast<std::uint64_t>(s[key].item<std::int64_t>()); };
+  const std::uint64_t stream = tessera::detail::bits_at(number("key"), number("draws"));
+  s["draws"].add_(1);
+  for (index_t c = 0; c < classes; ++c)
+    if (tessera::detail::uniform_at(stream, static_cast<std::uint64_t>(c)) < rate) taken[c] = true;
+  for (index_t i = 0; i < s.x[1].numel(); ++i)
+    if (const auto c = s.x[1][i].item<index_t>(); c >= 0 && c < classes) taken[c] = true;
+  return taken;
+}
+
+at::Tensor of_weighted_classes(const serial_call& s) {
+  const at::Tensor &x = s.x[0], &label = s.x[1], w = s["weight"].to(s.x[0].scalar_type());
+  at::Tensor scores = x.mm(w.t());
+  if (s.option("arcface", false)) {
+    const double margin = s.option("margin", 0.5);
+    const at::Tensor cosine = (x / x.norm(2, 1, true)).mm((w / w.norm(2, 1, true)).t());
+    const at::Tensor angle = at::acos(cosine) + margin;
+    const bool easy = s.option("easy", false);
+    const at::Tensor wider = easy ? at::where(cosine > 0, at::cos(angle), cosine)
+                                  : at::where(angle < M_PI, at::cos(angle), cosine - margin * std::sin(margin));
+    const at::Tensor hot = at::arange(w.size(0), at::kLong).unsqueeze(0) == label.unsqueeze(1);
+    scores = s.option("scale", 64.0) * at::where(hot, wider, cosine);
+  }
+  return at::cross_entropy_loss(scores.masked_fill(looked_at(s).logical_not(), -INFINITY), label);
+}
+
 }  // namespace
 
 std::vector<family> loss_families() {
@@ -260,6 +321,12 @@ std::vector<family> loss_families() {
                x[0], x[1], {.weight = class_options(o).weight, .label_smoothing = class_options(o).label_smoothing});
          });
        }},
+      {"linear_cross_entropy",
+       roll_weighted_classes,
+       [](call s) { return tensors{of_weighted_classes(s)}; },
+       {"tessera.rule.nonlinear", "tessera.loss.label", "tessera.rule.whole"},
+       {},
+       weighted_value},
       {"cosine_embedding_loss",
        roll_cosine,
        [](call s) {

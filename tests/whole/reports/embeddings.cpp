@@ -56,8 +56,8 @@ TEST_CASE("reports: of an embedding with any cut only the row of padding has no 
       }
 }
 
-// Megatron-LM#7452: logits that were gathered went through a loss of cut classes and lost log 2; #1754: five classes
-// over two workers.
+// Megatron-LM#7452, 2: logits that were gathered went through a loss of cut classes and lost log 2; #1754: five
+// classes over two workers.
 TEST_CASE(
     "reports: a cross-entropy is the serial one however logits lie, gathered or cut over classes, samples or tokens",
     "[regression][gradient]") {

@@ -125,6 +125,10 @@ TESSERA_INLINE void layer_table::add_functions() {
         o, [&]<int Dim>(std::integral_constant<int, Dim>) { return tessera::log_softmax<Dim>(x); });
   });
 
+  function("load_balance_loss", [](options o, flow_of scores, flow_of chosen) {
+    return load_balance_loss(scores, chosen, o.flag("of_sigmoids", false));
+  });
+  function("router_z_loss", [](options, flow_of scores) { return router_z_loss(scores); });
   function("angular_margin", [](options o, flow_of x, flow_of labels) {
     const angular_margin_options otherwise;
     return angular_margin(x, labels,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/file/layer_table.hpp>
+#include <tessera/nn/file/route_in_file.hpp>
 
 #include <tuple>
 
@@ -56,6 +57,8 @@ TESSERA_INLINE void layer_table::add_layers() {
                          o.element_setting("weights_as"),
                          o.flag("round_terms", false)};
   });
+  layer("route", [](options o) { return tessera::detail::route_in_file(o); });
+  layer("combine", [](options) { return combine{}; });
   layer("conv", [](options o) {
     const index_t out = o.number("out_channels");
     const engine::per_dimension kernel = o.numbers("kernel_size"), stride = o.numbers("stride", "1");

@@ -123,7 +123,13 @@ inline looked_at_classes classes_of(const call& c, const linear_cross_entropy_de
   const at::Tensor w = c.weight(0);
   const at::Tensor places = labels - mine.lo;
   if (!c.training || !layer.scores.samples()) return {w, places};
-  const at::Tensor all = c.exchanged(labels, 3).flatten() - mine.lo;
+  const at::Tensor every = c.exchanged(labels, 3).flatten();
+  const at::Tensor wrong = at::logical_and(every != layer.ignored, at::logical_or(every < 0, every >= layer.classes));
+  if (wrong.any().item<bool>())  // before anything is drawn, which would be kept
+    tessera::detail::check_indices(c.bound.team, c.bound.team->crew_of(c.bound.exchanges[2].to->layout()),
+                                   labels.masked_fill(labels == layer.ignored, 0), layer.classes,
+                                   code::label_out_of_range);
+  const at::Tensor all = every - mine.lo;
   const at::Tensor taken = c.drawn().below(of_classes, rank, layer.scores.sample_rate);
   if (mine.size() == 0) return {w, places};
   const auto here = [&](const at::Tensor& x) { return at::logical_and(x >= 0, x < mine.size()); };

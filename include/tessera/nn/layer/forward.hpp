@@ -13,10 +13,30 @@
 #include <tessera/operation/function/function_layer.hpp>
 #include <tessera/operation/layer/free_weight.hpp>
 #include <tessera/operation/network/descriptions.hpp>
+#include <tessera/operation/routing/routing_losses.hpp>
 #include <tessera/tensor/functions.hpp>
 #include <tessera/tensor/pad_globe.hpp>
 
+namespace tessera::functions {
+
+/// Of this worker's rows, added to those of all others.
+at::Tensor compute(const load_balance_loss& f, const engine::bound_exchanges& by, const at::Tensor& scores,
+                   const at::Tensor& chosen);
+at::Tensor compute(const router_z_loss& f, const engine::bound_exchanges& by, const at::Tensor& scores);
+
+}  // namespace tessera::functions
+
 namespace tessera::nn {
+
+/// This worker's rows to the places of their experts, and the slots of its own experts.
+std::vector<at::Tensor> forward(const call& c, const engine::routing& layer);
+
+/// The rows of the fullest expert and of the fullest place, rounded up by a sixteenth at most; nothing where slots are
+/// limited.
+std::optional<engine::open_extents> extent_for(const measured_call& c, const engine::routing& layer);
+
+/// The sums of gates times slots of this worker's experts, back to where their rows are.
+at::Tensor forward(const call& c, const engine::row_combining& layer);
 
 namespace engine {
 
@@ -165,7 +185,7 @@ concept Measured = requires(const L& layer, const measured_call& x) { layer.exte
 
 /// The extent that data give a layer's results; nothing where its plan leaves none open.
 template <Measured L>
-std::optional<index_t> extent_for(const L& layer, const measured_call& x) {
+std::optional<open_extents> extent_for(const L& layer, const measured_call& x) {
   if constexpr (requires { layer.extent_for(x); }) return layer.extent_for(x);
   else return extent_for(x, layer.description());
 }
@@ -197,4 +217,5 @@ class running_layer {
 
 #ifndef TESSERA_COMPILED
 #include <tessera/nn/layer/forward_impl.hpp>
+#include <tessera/nn/layer/routing_impl.hpp>
 #endif

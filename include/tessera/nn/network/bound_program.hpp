@@ -48,7 +48,7 @@ class recently_used {
 struct bound_step {
   std::vector<shared_layout_handle> operands;
   std::vector<element> elements;  ///< of the operands
-  std::optional<index_t> extent;
+  std::optional<open_extents> extent;
   bound_layer layer;
   std::vector<element> gives;  ///< the elements of the results
 

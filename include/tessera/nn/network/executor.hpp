@@ -21,7 +21,7 @@ struct node_record : layer_record {
   layer_plan (*planned_for)(const void* layer, std::span<const tensor_value* const> operands) = nullptr;
   std::vector<at::Tensor> (*run)(const void* layer, const call&) = nullptr;
   /// The extent that data give, of a layer whose plan may leave one open.
-  std::optional<index_t> (*measured)(const void* layer, const measured_call&) = nullptr;
+  std::optional<open_extents> (*measured)(const void* layer, const measured_call&) = nullptr;
 
   layer_plan plan_for(std::span<const tensor_value* const> operands) const { return planned_for(layer, operands); }
   std::vector<at::Tensor> forward(const call& c) const { return run(layer, c); }
@@ -155,7 +155,7 @@ class executor {
     layer_plan plan_of(const step& s, const bound_program& b) const;
     // A step bound for them, once. What its plan leaves open has the extent.
     std::shared_ptr<const bound_step> bound_step_for(std::size_t i, const bound_program& b,
-                                                     std::optional<index_t> extent = {});
+                                                     std::optional<open_extents> extent = {});
     state(const state&) = delete;
     state& operator=(const state&) = delete;
     ~state();

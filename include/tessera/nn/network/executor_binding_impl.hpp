@@ -17,7 +17,7 @@ TESSERA_INLINE layer_plan executor::state::plan_of(const step& s, const bound_pr
 }
 
 TESSERA_INLINE std::shared_ptr<const bound_step> executor::state::bound_step_for(std::size_t i, const bound_program& b,
-                                                                                 std::optional<index_t> extent) {
+                                                                                 std::optional<open_extents> extent) {
   const step& now = steps[i];
   const auto known = bound_steps[i].find([&](const bound_step& one) {
     for (std::size_t k = 0; k < now.operands.size(); ++k)
@@ -28,8 +28,12 @@ TESSERA_INLINE std::shared_ptr<const bound_step> executor::state::bound_step_for
   layer_plan p = plan_of(now, b);
   if (extent)
     p.each_layout([&](layout& x) {
-      for (dimension& d : x.dims)
-        if (d.extent == dynamic) d.extent = *extent;
+      for (dimension& d : x.dims) {
+        if (d.extent != dynamic) continue;
+        const bool is_second = d.tag == second_open;
+        d.extent = is_second ? extent->second : extent->first;
+        if (is_second) d.tag = {};
+      }
     });
   const element first = now.operands.empty() ? now.record->elements[0] : b.elements[now.operands[0]];
   bound_step one{{}, {}, extent, bound_layer(team, p, first), {}};

@@ -66,7 +66,7 @@ class executor::run : public std::enable_shared_from_this<run> {
 
   void one(std::size_t i, std::vector<at::Tensor>& values, const layer_state& mine, purpose why) const;
   /// A step bound for its operands. Where data size its results, that is found when it first runs.
-  const bound_step& bound(std::size_t i, const std::vector<at::Tensor>& operands) const;
+  const bound_step& bound(std::size_t i, const std::vector<at::Tensor>& operands, const layer_state& mine) const;
   const bound_program& now() const { return open_ ? *open_ : *bound_; }
   std::vector<layer_tensor> shown(std::size_t i, const std::vector<at::Tensor>& operands, const layer_state& mine,
                                   const std::vector<at::Tensor>& results) const;
@@ -81,16 +81,17 @@ class executor::run : public std::enable_shared_from_this<run> {
   const std::vector<layer_state>* states_;  ///< of all steps
 };
 
-TESSERA_INLINE const bound_step& executor::run::bound(std::size_t i, const std::vector<at::Tensor>& operands) const {
+TESSERA_INLINE const bound_step& executor::run::bound(std::size_t i, const std::vector<at::Tensor>& operands,
+                                                      const layer_state& mine) const {
   if (const auto& known = now().steps[i]) return *known;
   const step& node = my_->steps[i];
   std::vector<shared_layout_handle> where;
   for (const std::size_t v : node.operands) where.push_back(open_->where[v]);
-  std::optional<index_t> extent;
+  std::optional<open_extents> extent;
   if (node.record->measured != nullptr) {
     const layout& first = where.at(0)->layout();
     const crew& workers = by_all_ ? my_->team->crew_of(first.mesh) : my_->team->crew_of(first);
-    extent = node.record->measured(node.record->layer, {my_->team, where, operands, workers});
+    extent = node.record->measured(node.record->layer, {my_->team, where, operands, workers, mine, training_});
   }
   open_->steps[i] = my_->bound_step_for(i, *open_, extent);
   const bound_step& b = *open_->steps[i];
@@ -139,7 +140,7 @@ TESSERA_INLINE void executor::run::one(std::size_t i, std::vector<at::Tensor>& v
   observed_layer seen(node.seen, why);
   std::vector<at::Tensor> results = [&] {
     try {
-      const bound_layer& layer = bound(i, operands).layer;
+      const bound_layer& layer = bound(i, operands, mine).layer;
       return node.record->forward({layer, operands, mine, training_, node.number, my_->compares_indices});
     } catch (const error&) {
       throw;

@@ -10,7 +10,7 @@ namespace tessera::detail {
 struct running {
   using record = nn::engine::node_record;
 
-  using measures = std::optional<index_t> (*)(const void*, const nn::measured_call&);
+  using measures = std::optional<nn::engine::open_extents> (*)(const void*, const nn::measured_call&);
   template <class L>
   static constexpr measures measured_by() {
     if constexpr (nn::engine::Measured<L>)

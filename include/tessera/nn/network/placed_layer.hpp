@@ -16,11 +16,12 @@ struct layer_functions {
   const char* name;
   bool (*only_here)(const void* layer);
   bool moves_only;
+  bool is_function;  ///< of flows, and no part of a module
   int results;
   layer_plan (*plan)(const void* layer, std::span<const tensor_value* const> x);  ///< its parameters not yet as tiles
   std::vector<at::Tensor> (*forward)(const void* layer, const nn::call& c);
   void (*destroy)(const void* layer);
-  std::optional<index_t> (*measured)(const void* layer, const nn::measured_call& x) = nullptr;
+  std::optional<nn::engine::open_extents> (*measured)(const void* layer, const nn::measured_call& x) = nullptr;
 };
 
 /// A layer as a value, at its place in a program.
@@ -37,6 +38,7 @@ class placed_node {
   nn::engine::node_record record;
 
   int results() const { return functions_->results; }
+  bool is_function() const { return functions_->is_function; }
   layer_plan plan() const;
   layer_plan plan_for(std::span<const tensor_value* const> x) const;
 
@@ -73,7 +75,7 @@ struct kept_layer {
 
 /// What asks a layer, as it is kept, for the extent that data give; null of others.
 template <class L, class Kept>
-constexpr auto measured_by(Kept) -> std::optional<index_t> (*)(const void*, const nn::measured_call&) {
+constexpr auto measured_by(Kept) -> std::optional<nn::engine::open_extents> (*)(const void*, const nn::measured_call&) {
   if constexpr (nn::engine::Measured<L>)
     return [](const void* kept, const nn::measured_call& x) { return nn::engine::extent_for(Kept{}(kept), x); };
   else return nullptr;
@@ -84,6 +86,7 @@ inline constexpr layer_functions functions_of_layer{
     L::name,
     [](const void* kept) { return is_only_here(static_cast<const kept_layer<L>*>(kept)->layer); },
     is_move<L>,
+    is_function<L>,
     result_count<L>(),
     [](const void* kept, std::span<const tensor_value* const> x) {
       return plan_for_count(static_cast<const kept_layer<L>*>(kept)->layer, x);
@@ -99,6 +102,7 @@ inline constexpr layer_functions functions_of_layer<L>{
     L::name,
     [](const void*) { return is_only_here(L{}); },
     is_move<L>,
+    is_function<L>,
     result_count<L>(),
     [](const void*, std::span<const tensor_value* const> x) { return plan_for_count(L{}, x); },
     [](const void*, const nn::call& c) { return nn::engine::running_layer<L>(L{})(c); },

@@ -4,6 +4,7 @@
 #include <tessera/nn/network/placed_layer.hpp>
 #include <tessera/nn/network/program_path.hpp>
 
+#include <functional>
 #include <memory>
 
 namespace tessera::nn {
@@ -27,7 +28,19 @@ namespace tessera::nn {
 /// A flow of a program that is put together while it runs.
 using dynamic_flow = flow<tensor<dyn>, tessera::detail::building>;
 
+/// A layer as a program reads it: its place in the keys of parameters, and its name, such as "linear".
+struct read_layer {
+  std::string path;
+  const char* name = nullptr;
+};
+
 namespace engine {
+
+/// A part that a program reads in place of the layers for which a predicate holds.
+struct replacement {
+  std::function<bool(const read_layer&)> holds;
+  std::function<std::vector<dynamic_flow>(const std::vector<dynamic_flow>& x, bool numbered)> add;
+};
 
 /// An input or an output of a network: its name, if given, and its tensor. The tensor's lists live as long as the
 /// program or a network of it.
@@ -78,8 +91,9 @@ class program {
   auto add(const L& layer, bool numbered, const F&... x) {
     constexpr int results = tessera::detail::result_count<L>();
     const dynamic_flow operands[]{x...};
-    const int node = add_node(engine::placed(layer), numbered, operands);
-    return flows_of(node, tessera::detail::indices_below<results>{});
+    engine::program_value y[results];
+    put(engine::placed(layer), numbered, operands, y);
+    return flows_of(y, tessera::detail::indices_below<results>{});
   }
   /// The same of a layer and operands that only run time knows.
   std::vector<dynamic_flow> add(std::unique_ptr<tessera::detail::placed_node> layer, bool numbered,
@@ -105,6 +119,10 @@ class program {
     over_.push_back(over);
     return f();
   }
+  /// Runs `f`, which adds to the program, with `part` in place of each layer for which the predicate holds. It takes
+  /// that layer's place, and is not read again itself.
+  template <class Part, class F>
+  auto replacing(std::function<bool(const read_layer&)> holds, const Part& part, const F& f);
   /// Runs `f`, which adds to the program, with its nodes on the coordinates of an axis, as a pipeline's stages. It runs
   /// once to learn what they cost, and once more.
   template <class F>
@@ -201,9 +219,9 @@ class program {
     (output(get<Index>(all)), ...);
   }
   template <int... Index>
-  auto flows_of(int node, tessera::detail::indices<Index...>) {
-    if constexpr (sizeof...(Index) == 1) return dynamic_flow{this, {node, 0}};
-    else return flows(dynamic_flow{this, {node, Index}}...);
+  auto flows_of(const engine::program_value* y, tessera::detail::indices<Index...>) {
+    if constexpr (sizeof...(Index) == 1) return dynamic_flow{this, y[0]};
+    else return flows(dynamic_flow{this, y[Index]}...);
   }
 
   // Leaves nothing in a place when it goes.
@@ -219,12 +237,16 @@ class program {
   std::vector<dynamic_flow> arrived(std::span<const dynamic_flow> x);
 
   int add_node(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered, std::span<const dynamic_flow> x);
+  /// A layer, or what is read in its place; the values that it gives.
+  void put(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered, std::span<const dynamic_flow> x,
+           std::span<engine::program_value> y);
   void drop_since(const tessera::detail::recorder<engine::node_record>& before);
 
   std::shared_ptr<parts> kept_ = std::make_shared<parts>();
   tessera::detail::recorder<engine::node_record> writes_;
   std::string recomputed_as_;  // the name of the part that was recomputed last, and where it ended
   int recomputed_until_ = -1;
+  std::vector<engine::replacement> replaced_;  // what is read in place of layers that are added now, the innermost last
   std::optional<engine::node_stages> stages_;
   std::vector<engine::tiles_over> over_;  // how parameters of what is added now are stored, the outermost first
 };

@@ -112,11 +112,35 @@ TESSERA_INLINE void program::drop_since(const tessera::detail::recorder<engine::
 
 TESSERA_INLINE std::vector<dynamic_flow> program::add(std::unique_ptr<tessera::detail::placed_node> layer,
                                                       bool numbered, const std::vector<dynamic_flow>& x) {
-  const int results = layer->results();
-  const int node = add_node(std::move(layer), numbered, x);
+  std::vector<engine::program_value> values(static_cast<std::size_t>(layer->results()));
+  put(std::move(layer), numbered, x, values);
   std::vector<dynamic_flow> y;
-  for (int i = 0; i < results; ++i) y.push_back({this, {node, i}});
+  for (const engine::program_value& one : values) y.push_back({this, one});
   return y;
+}
+
+TESSERA_INLINE void program::put(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered,
+                                 std::span<const dynamic_flow> x, std::span<engine::program_value> y) {
+  if (!replaced_.empty() && !placed->is_function()) {
+    const auto here = writes_.here();
+    const read_layer layer{tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), placed->record.name};
+    for (std::size_t i = replaced_.size(); i-- > 0;) {
+      if (!replaced_[i].holds(layer)) continue;
+      struct again {
+        std::vector<engine::replacement>& list;
+        std::vector<engine::replacement> all;
+        ~again() { list = std::move(all); }
+      } const back{replaced_, replaced_};
+      replaced_.erase(replaced_.begin() + static_cast<std::ptrdiff_t>(i));
+      const std::vector<dynamic_flow> given = back.all[i].add({x.begin(), x.end()}, numbered);
+      const auto wanted = static_cast<index_t>(y.size()), gives = static_cast<index_t>(given.size());
+      refuse(wanted == gives ? refusal{} : refusal{code::other_results, gives, wanted}, layer.name);
+      for (std::size_t r = 0; r < y.size(); ++r) y[r] = given[r].from;
+      return;
+    }
+  }
+  const int node = add_node(std::move(placed), numbered, x);
+  for (std::size_t r = 0; r < y.size(); ++r) y[r] = {node, static_cast<int>(r)};
 }
 
 TESSERA_INLINE std::vector<tensor<dyn>> dynamic_network::called(std::span<const tensor<dyn>> x, call_site at) const {

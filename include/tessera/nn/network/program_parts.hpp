@@ -25,9 +25,40 @@ auto called_here(const Part& part, const auto&... x) {
   else return part(x...);
 }
 
+// Flows as a list.
+inline std::vector<nn::dynamic_flow> listed_flows(const nn::dynamic_flow& one) { return {one}; }
+template <class... F>
+std::vector<nn::dynamic_flow> listed_flows(const flows<F...>& all) {
+  return [&]<int... Index>(indices<Index...>) {
+    return std::vector<nn::dynamic_flow>{get<Index>(all)...};
+  }(indices_below<sizeof...(F)>{});
+}
+
 }  // namespace tessera::detail
 
 namespace tessera::nn {
+
+template <class Part, class F>
+auto program::replacing(std::function<bool(const read_layer&)> holds, const Part& part, const F& f) {
+  struct outside {
+    std::vector<engine::replacement>& all;
+    ~outside() { all.pop_back(); }
+  } const again{replaced_};
+  replaced_.push_back({std::move(holds), [part](const std::vector<dynamic_flow>& x, bool numbered) {
+                         using tessera::detail::listed_flows;
+                         const auto add = [&](const auto&... flow) {
+                           return listed_flows(numbered ? tessera::detail::added(part, flow...)
+                                                        : tessera::detail::added_alone(part, flow...));
+                         };
+                         if constexpr (tessera::engine::kind_of<Part> == kind::layer) {
+                           if (x.size() == 2) return add(x[0], x[1]);
+                           if (x.size() == 3) return add(x[0], x[1], x[2]);
+                           if (x.size() == 4) return add(x[0], x[1], x[2], x[3]);
+                         }
+                         return add(x[0]);
+                       }});
+  return f();
+}
 
 namespace engine {
 
@@ -117,7 +148,35 @@ struct recomputed_part {
   }
 };
 
+/// The part that `replaced` makes.
+template <class Part, class Instead>
+struct replacing_part {
+  using wraps = Part;
+  Part part;
+  std::function<bool(const read_layer&)> holds;
+  Instead instead;
+
+  const Part& inside() const { return part; }
+  template <class Call, DynamicFlow First, DynamicFlow... Rest>
+  auto around(const Call& call, const First& first, const Rest&... rest) const {
+    return first.in->replacing(holds, instead, [&] { return call(first, rest...); });
+  }
+  template <DynamicFlow... F>
+  auto operator()(const F&... x) const {
+    return around([&](const auto&... y) { return tessera::detail::called_here(part, y...); }, x...);
+  }
+};
+
 }  // namespace engine
+
+/// `replace` of a part that is a value: `x | replaced(block, [](const nn::read_layer& l) { return l.path == "0"; },
+/// linear_layer{.out = 6})`. What a file adds to a program is replaced by `p.replacing(holds, layer, [&] {
+/// nn::load_network(p, path, mesh); })`.
+template <class Part, class Instead>
+engine::replacing_part<Part, Instead> replaced(const Part& part, std::function<bool(const read_layer&)> holds,
+                                               const Instead& instead) {
+  return {part, std::move(holds), instead};
+}
 
 /// `recompute` of a part that is a value: `x | recomputed(linear_layer{.out = 6})`.
 template <class Part>

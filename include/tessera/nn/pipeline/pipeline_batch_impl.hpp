@@ -134,8 +134,11 @@ TESSERA_INLINE at::Tensor pipeline_run::joined(const batch& b, std::size_t k) co
   if (map_.made_in[v] < 0) return b.values[v].detach();  // an input as it came
   const tensor_value is{b.bound->layout_of(v), b.bound->elements[v]};
   const tessera::engine::box_vector& sizes = b.bound->where[v]->extents();
-  at::Tensor all = at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()),
-                             tessera::detail::options_of(*my().team, tessera::detail::scalar_type_of(is.element)));
+  const at::ScalarType own = tessera::detail::scalar_type_of(is.element);
+  const at::ScalarType wide =
+      is.layout.dims.empty() ? tessera::detail::added_in(own) : own;  // rounded once, not M times
+  at::Tensor all =
+      at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()), tessera::detail::options_of(*my().team, wide));
   index_t row = 0, rows = 0;
   for (const micro_batch& m : b.of)
     if (!is.layout.dims.empty()) rows += m.bound->layout_of(v).dims[0].extent;
@@ -148,12 +151,12 @@ TESSERA_INLINE at::Tensor pipeline_run::joined(const batch& b, std::size_t k) co
       all.narrow(0, row, y.size(0)).copy_(y.detach());
       row += y.size(0);
     } else if (has_cotangent(is.element)) {
-      all += y.detach() * m.weight;
+      all += y.detach().to(wide) * m.weight;
     } else {
       all += y;
     }
   }
-  return all;
+  return all.to(own);
 }
 
 // The outputs of the whole batch, moved off the stages where the program says so.

@@ -8,7 +8,7 @@ namespace tessera::nn::engine {
 
 TESSERA_INLINE void pipeline_run::take(batch& b, micro_batch& now, const crossing& c, const at::Tensor& y) const {
   if (b.trains && has_gradient(b, c)) y.requires_grad_();
-  now.came[number_of(c)] = y;
+  if (b.trains) now.came[number_of(c)] = y;
   now.values[c.to] = y;
 }
 
@@ -19,7 +19,7 @@ TESSERA_INLINE void pipeline_run::run_nodes(batch& b, const pipeline::operation&
   for (std::size_t i = 0; i < my().steps.size();) {
     if (const crossing* c = crossed_[i]; c != nullptr) {
       if (c->sender == part && !c->stays) {
-        now.left[number_of(*c)] = now.values[c->from];
+        if (b.trains) now.left[number_of(*c)] = now.values[c->from];
         send(b, *c, now.values[c->from], x, false);
       }
       if (c->receiver == part && !c->stays) take(b, now, *c, receive(b, *c, x, false));
@@ -91,7 +91,7 @@ TESSERA_INLINE void pipeline_run::run_own(batch& b, const pipeline::operation& x
   }
   for (const crossing& c : map_.crossings) {
     if (c.sender != part || c.stays) continue;
-    now.left[number_of(c)] = now.values[c.from];
+    if (b.trains) now.left[number_of(c)] = now.values[c.from];
     send(b, c, now.values[c.from], x, false);
   }
 }
@@ -101,7 +101,10 @@ TESSERA_INLINE void pipeline_run::forward(batch& b, const pipeline::operation& x
   const int part = of_.part_of(stage_, x.chunk);
   const c10::AutoGradMode graph(b.trains);
   for (const crossing& c : map_.crossings)
-    if (c.stays && c.receiver == part) take(b, now, c, now.left[number_of(c)].detach());
+    if (at::Tensor& y = now.left[number_of(c)]; c.stays && c.receiver == part) {
+      take(b, now, c, y.detach());
+      if (!b.trains) y.reset();
+    }
   if (options_.forward) run_own(b, x, part);
   else run_nodes(b, x, part);
   for (const crossing& c : map_.crossings)
@@ -151,8 +154,9 @@ TESSERA_INLINE void pipeline_run::backward(batch& b, const pipeline::operation& 
     gradients.push_back(tessera::detail::seed_of(loss) * now.weight);
   }
   if (x.does == pipeline::work::backward_of_inputs && !weighted_[static_cast<std::size_t>(part)].empty())
-    backward_of_inputs(now, part, from, gradients);
-  else if (!from.empty() && options_.backward) options_.backward({stage_, x.chunk, x.micro_batch}, from, gradients);
+    backward_of_inputs(b, now, part, from, gradients);
+  else if (const backward_now window(*this, b, !options_.backward); !from.empty() && options_.backward)
+    options_.backward({stage_, x.chunk, x.micro_batch}, from, gradients);
   else if (!from.empty()) torch::autograd::backward(from, gradients);
   for (std::size_t k = 0; k < now.outputs.size(); ++k)
     if (map_.made_in[output_of(k)] == part) now.outputs[k] = now.outputs[k].detach();
@@ -166,7 +170,8 @@ TESSERA_INLINE void pipeline_run::backward(batch& b, const pipeline::operation& 
 }
 
 // Stops at what steps with weights gave, so that the backward of weights goes on from there.
-TESSERA_INLINE void pipeline_run::backward_of_inputs(micro_batch& now, int part, const std::vector<at::Tensor>& from,
+TESSERA_INLINE void pipeline_run::backward_of_inputs(const batch& b, micro_batch& now, int part,
+                                                     const std::vector<at::Tensor>& from,
                                                      const std::vector<at::Tensor>& gradients) const {
   using torch::autograd::impl::gradient_edge;
   torch::autograd::edge_list roots, ends;
@@ -181,6 +186,7 @@ TESSERA_INLINE void pipeline_run::backward_of_inputs(micro_batch& now, int part,
   for (const weighted_results& w : all)
     for (const at::Tensor& y : w.y) ends.push_back(gradient_edge(y));
   if (roots.empty() || ends.empty()) return;
+  const backward_now window(*this, b);
   const auto found = torch::autograd::Engine::get_default_engine().execute(roots, gradients, true, false, false, ends);
   auto next = found.begin();
   for (at::Tensor& x : leaves) {
@@ -196,8 +202,13 @@ TESSERA_INLINE void pipeline_run::backward_of_weights(batch& b, const pipeline::
   const std::vector<std::size_t>& steps = weighted_[static_cast<std::size_t>(part)];
   std::vector<weighted_results>& all =
       b.of[static_cast<std::size_t>(x.micro_batch)].weighted[static_cast<std::size_t>(part)];
-  for (std::size_t k = steps.size(); k-- > 0;) {
+  struct engine_call {
     std::vector<at::Tensor> y, gradients, leaves;
+  };
+  std::vector<engine_call> calls;
+  for (std::size_t k = steps.size(); k-- > 0;) {
+    engine_call now;
+    auto& [y, gradients, leaves] = now;
     for (std::size_t r = 0; r < all[k].gradients.size(); ++r)
       if (all[k].gradients[r].defined()) {
         y.push_back(all[k].y[r]);
@@ -205,8 +216,13 @@ TESSERA_INLINE void pipeline_run::backward_of_weights(batch& b, const pipeline::
       }
     for (const parameter& p : states_[steps[k]].parameters)
       if (p.leaf().requires_grad()) leaves.push_back(p.leaf());
-    if (!y.empty() && !leaves.empty()) torch::autograd::backward(y, gradients, false, false, leaves);
+    if (!y.empty() && !leaves.empty()) calls.push_back(std::move(now));
     all[k] = {};
+  }
+  for (engine_call& now : calls) {
+    const backward_now window(*this, b, &now == &calls.back());
+    torch::autograd::backward(now.y, now.gradients, false, false, now.leaves);
+    now = {};
   }
 }
 

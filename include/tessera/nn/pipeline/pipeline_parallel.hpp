@@ -34,6 +34,11 @@ class pipeline_parallel {
     return run_->run(inputs, false, true, at);
   }
 
+  /// The operations of each stage in the last batch, as its first worker ran them; all workers ask together.
+  ///
+  /// `svg_of(schedule, pipeline.timeline())` of tessera/inspect/svg_schedule.hpp draws them.
+  std::vector<std::vector<pipeline::timed_operation>> timeline() const { return run_->timeline(); }
+
   /// Which part of the network each node is in, and what goes from one to another.
   const engine::stage_map& stages() const { return run_->stages(); }
 

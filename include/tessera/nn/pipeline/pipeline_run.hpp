@@ -6,6 +6,7 @@
 #include <tessera/nn/pipeline/stage_map.hpp>
 #include <tessera/plan/schedule/schedule_run.hpp>
 #include <tessera/plan/schedule/stages.hpp>
+#include <tessera/plan/schedule/timeline.hpp>
 #include <tessera/tensor/change/running_change.hpp>
 
 #include <deque>
@@ -68,6 +69,9 @@ class pipeline_run {
 
   const stage_map& stages() const { return map_; }
 
+  /// The operations of each stage in the last batch, as its first worker ran them; all workers ask together.
+  std::vector<std::vector<pipeline::timed_operation>> timeline() const;
+
  private:
   struct batch;
   struct micro_batch;
@@ -119,7 +123,7 @@ class pipeline_run {
   /// Makes a value that came one of which a gradient is asked.
   void take(batch& b, micro_batch& now, const crossing& c, const at::Tensor& y) const;
   void backward(batch& b, const pipeline::operation& x);
-  void backward_of_inputs(micro_batch& now, int part, const std::vector<at::Tensor>& from,
+  void backward_of_inputs(const batch& b, micro_batch& now, int part, const std::vector<at::Tensor>& from,
                           const std::vector<at::Tensor>& gradients) const;
   void backward_of_weights(batch& b, const pipeline::operation& x) const;
   /// The steps of a part whose weights have a backward of their own; none where it is taken whole.
@@ -144,6 +148,8 @@ class pipeline_run {
   std::vector<layer_state> states_;                 ///< of each step
   std::vector<tied_parameter> tied_;                ///< those of `states_` that are stored on another stage
   std::deque<sent> under_way_;
+  std::vector<pipeline::timed_operation> times_;  ///< of this worker's last batch
+  double waited_ = 0;                             ///< for other stages, in the operation that runs
 };
 
 /// What a batch has, while it is run.
@@ -156,7 +162,7 @@ struct pipeline_run::batch {
   std::vector<at::Tensor> values;   ///< inputs, and what only moves them
   std::vector<at::Tensor> entered;  ///< the same with their graphs, where gradients come back to them
   std::vector<micro_batch> of;
-  std::size_t backwards_left = 0;  ///< operations
+  std::size_t backwards_left = 0;  ///< operations behind the one that runs
 };
 
 /// What a step with weights gave, and the gradients of that, between the backwards of inputs and of weights.
@@ -175,13 +181,14 @@ struct pipeline_run::micro_batch {
   std::vector<std::vector<weighted_results>> weighted;  ///< by part and step of `weighted_`
 };
 
-/// The window of one operation backward: the gradients that are held wait for the last one of the last batch.
+/// The window of one call of autograd's engine: gradients that are held wait for the last call of the last batch.
 class pipeline_run::backward_now {
  public:
-  backward_now(batch& b, held_gradients* held) : held_(held != nullptr && held->members().empty() ? nullptr : held) {
-    if (held == nullptr) return;
-    --b.backwards_left;
-    if (held_ != nullptr) held_->open_window(b.last && b.backwards_left == 0, false, b.at);
+  backward_now(const pipeline_run& of, const batch& b, bool last_of_operation = true) {
+    const auto& held = of.net_.held_gradients();
+    if (held->members().empty()) return;
+    held_ = held.get();
+    held_->open_window(last_of_operation && b.last && b.backwards_left == 0, false, b.at);
   }
   ~backward_now() {
     if (held_ != nullptr) held_->close_window();
@@ -190,7 +197,7 @@ class pipeline_run::backward_now {
   backward_now& operator=(const backward_now&) = delete;
 
  private:
-  held_gradients* held_;
+  held_gradients* held_ = nullptr;
 };
 
 }  // namespace engine

@@ -3,6 +3,8 @@
 #include <tessera/nn/pipeline/pipeline_run.hpp>
 
 #include <algorithm>
+#include <chrono>
+#include <sstream>
 
 namespace tessera::nn::engine {
 
@@ -57,13 +59,18 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
   batch b = begin(inputs, trains, at);
   b.last = last;
   bring_tied(at);
+  times_.clear();
+  const auto began = std::chrono::steady_clock::now();
+  const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
   if (stage_ >= 0) {
     const std::vector<pipeline::operation>& mine = operations_[static_cast<std::size_t>(stage_)];
     const auto goes_back = [](const pipeline::operation& x) { return x.does != work::forward; };
     b.backwards_left = static_cast<std::size_t>(std::count_if(mine.begin(), mine.end(), goes_back));
     for (const pipeline::operation& x : mine) {
       if (goes_back(x) && !trains) continue;
-      const backward_now window(b, goes_back(x) ? net_.held_gradients().get() : nullptr);
+      if (goes_back(x)) --b.backwards_left;
+      const double begins = seconds();
+      waited_ = 0;
       try {
         if (x.does == work::forward) forward(b, x);
         else if (x.does == work::backward_of_weights) backward_of_weights(b, x);
@@ -74,6 +81,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
             error(refusal{code::pipeline_failed, stage_, x.micro_batch},
                   fmt::format("{}: {}", x.does == work::forward ? "forward" : "backward", e.what())));
       }
+      times_.push_back({x, begins, waited_, seconds()});
     }
     for (int s = 0; s < of_.stages; ++s) end_taken(s, ~std::size_t{0});
     if (trains && last && !net_.held_gradients()->members().empty()) net_.held_gradients()->reduce(at);
@@ -86,6 +94,28 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
       if (x.requires_grad() && x.numel() == 0 && !x.grad().defined()) x.mutable_grad() = at::zeros_like(x);
     });
   return leave(b);
+}
+
+TESSERA_INLINE std::vector<std::vector<pipeline::timed_operation>> pipeline_run::timeline() const {
+  team_state& team = *my().team;
+  std::string mine = fmt::format("{}", stage_);
+  for (const pipeline::timed_operation& x : times_)
+    mine += fmt::format(" {} {} {} {} {} {}", static_cast<int>(x.does.does), x.does.micro_batch, x.does.chunk, x.begins,
+                        x.waits, x.ends);
+  std::vector<std::vector<pipeline::timed_operation>> all;
+  all.resize(static_cast<std::size_t>(of_.stages));
+  for (const std::string& text : team.collect_text(mine)) {
+    std::istringstream words(text);
+    int stage = -1, does = 0;
+    words >> stage;
+    if (stage < 0 || !all[static_cast<std::size_t>(stage)].empty()) continue;
+    for (pipeline::timed_operation x;
+         words >> does >> x.does.micro_batch >> x.does.chunk >> x.begins >> x.waits >> x.ends;) {
+      x.does.does = static_cast<pipeline::work>(does);
+      all[static_cast<std::size_t>(stage)].push_back(x);
+    }
+  }
+  return all;
 }
 
 TESSERA_INLINE tessera::engine::call_context pipeline_run::context_of(const batch& b, const crossing& c,
@@ -151,7 +181,9 @@ TESSERA_INLINE at::Tensor pipeline_run::receive(const batch& b, const crossing& 
   };
   if (change->stays()) return room(change->to()->extents());
   tessera::engine::running_change comes(*change, room(change->from()->extents()), context);
+  const auto began = std::chrono::steady_clock::now();
   const at::Tensor y = comes.finish();
+  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   const int part = back ? c.receiver : c.sender;
   end_taken(of_.stage_of(part), place_of(part, of.does, of.micro_batch));
   return y;

@@ -30,11 +30,11 @@ struct neighbourhood_description {
     }
     return {};
   }
-  constexpr refusal check_space(int d, index_t keys, const dimension& dim) const {
+  constexpr refusal check_space(int operand, int d, index_t keys, const dimension& dim) const {
     if (dim.extent == dynamic) return refusal{code::windows_need_extent, d};
     if (keys > dim.extent) return refusal{code::kernel_too_wide, d, dim.extent, 0, keys};
     if (dim.zigzag) return refusal{code::interval_wanted, d};
-    return dim.kind == cover::tiled ? refusal{} : refusal{code::window_without_halo, 0, d};
+    return dim.kind == cover::tiled ? refusal{} : refusal{code::window_without_halo, operand, d};
   }
 };
 
@@ -83,7 +83,7 @@ constexpr layer_plan plan_of(const neighbourhood_description& layer, const tenso
     operands.push({x, false});
     for (int i = 0; i < space; ++i) {
       dimension& dim = x.dims[first + i];
-      if (const refusal r = layer.check_space(first + i, layer.window[i], dim); !r.ok()) return refused_layer(r);
+      if (const refusal r = layer.check_space(o, first + i, layer.window[i], dim); !r.ok()) return refused_layer(r);
       if (o > 0 && x.levels(first + i) > 0) dim.hold(layer.needs(i), dim.extent, true);
     }
     p.add_input(given[o]->layout, x);

@@ -27,6 +27,7 @@ template <class F, int Operands>
 struct function_layer {
   static constexpr const char* name = F::name;
   static constexpr bool only_here = true;
+  static constexpr bool is_function = true;
   static constexpr function_layer description() { return {}; }
   template <class... Values>
     requires(sizeof...(Values) == Operands)
@@ -40,6 +41,7 @@ template <class F, int Operands>
 struct held_function {
   static constexpr const char* name = F::name;
   static constexpr bool only_here = true;
+  static constexpr bool is_function = true;
   F f;
 
   held_function description() const { return *this; }

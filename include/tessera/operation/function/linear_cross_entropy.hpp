@@ -54,7 +54,8 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
   layout of_labels = labels.layout;
   for (int a : axes) {
     used.set_placement(a, {});
-    if (of_labels.placements[a].kind == placement::cut) of_labels.set_placement(a, {});
+    if (const placement k = of_labels.placements[a].kind; k == placement::cut || k == placement::on)
+      of_labels.set_placement(a, {});
   }
   if (why = first_of(check_change(x.layout, used), check_change(labels.layout, of_labels)); !why.ok())
     return refused_layer(why);
@@ -92,7 +93,7 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
   p.why = rows::check_sums(functions::engine::reduced<>(each, linearity::multilinear), each);
   p.add_input(x.layout, used);
   p.add_input(labels.layout, of_labels);
-  p.add_output(one_number(used.mesh), x.element);
+  p.add_output(one_number(each), x.element);
   p.add_parameter(weight);
   const element wide = rows::wide(x.element);
   p.add_exchange(rows::per_sample(scores.layout, partial_by(combine::max)), rows::per_sample(scores.layout, {}), wide,

@@ -5,6 +5,7 @@
 #include <tessera/operation/layer/lookup.hpp>
 #include <tessera/operation/layer/normalisation.hpp>
 #include <tessera/operation/layer/random_layers.hpp>
+#include <tessera/operation/plan/routing.hpp>
 
 #include <limits>
 
@@ -70,6 +71,7 @@ struct layer_options {
   attention_form attends;
   lookup look;
   class_scores scores;
+  routing routes;
 };
 
 // A fraction as the double next to it.

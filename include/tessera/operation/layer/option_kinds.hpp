@@ -50,7 +50,15 @@ enum class option_kind : unsigned char {
   upper,
   terms,
   sample_rate,
-  arcface
+  arcface,
+  choices,
+  capacity,
+  over_experts,
+  gates,
+  normalised,
+  by_score,
+  noise,
+  rate
 };
 
 /// The kinds of option that a layer takes.

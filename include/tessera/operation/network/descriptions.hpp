@@ -14,15 +14,17 @@
 #include <tessera/operation/layer/projection.hpp>
 #include <tessera/operation/layer/rrelu.hpp>
 #include <tessera/operation/layer/unfold.hpp>
+#include <tessera/operation/routing/combine.hpp>
+#include <tessera/operation/routing/route.hpp>
 
 // Descriptions that say a layer whole: what run time plans and computes of them is in the compiled library.
 // clang-format off
 #define TESSERA_DESCRIPTIONS(f)                                                                                  \
-  f(adaptive_max_pool_description) f(attention_description) f(cast_description) f(contraction)                   \
+  f(adaptive_max_pool_description) f(attention_description) f(cast_description) f(row_combining) f(contraction)      \
   f(dropout_description) f(flatten_description) f(fold_description) f(fourier) f(global_avg_pool_description)    \
   f(linear_cross_entropy_description) f(lookup) f(neighbourhood_description) f(normalisation) f(pad_description) \
   f(pixel_shuffle_description) f(pooling) f(prelu_description) f(projection) f(relu_description)                 \
-  f(rrelu_description) f(slice_description) f(spectral) f(unfold_description) f(upsampling)
+  f(routing) f(rrelu_description) f(slice_description) f(spectral) f(unfold_description) f(upsampling)
 // clang-format on
 
 #ifdef TESSERA_COMPILED

@@ -30,6 +30,10 @@ namespace detail {
 template <class L>
 inline constexpr bool is_move = requires { L::moves_only; };
 
+// Whether a layer is a function of flows, and no part of a module.
+template <class L>
+inline constexpr bool is_function = requires { L::is_function; };
+
 template <class L>
 constexpr const void* kept_of() {
   if constexpr (Described<L>) return &description_of<L>;

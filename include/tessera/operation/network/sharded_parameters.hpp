@@ -119,18 +119,6 @@ struct tiles_mode {
   }
 };
 
-// The same flows in another mode that notes the same.
-template <class Mode, class T, class Before, class Verdict>
-constexpr flow<T, Mode, Verdict> in_mode(const flow<T, Before, Verdict>& x) {
-  return {x.in, x.from};
-}
-template <class Mode, class... F>
-constexpr auto in_mode(const flows<F...>& all) {
-  return [&]<int... Index>(indices<Index...>) {
-    return flows(in_mode<Mode>(get<Index>(all))...);
-  }(indices_below<sizeof...(F)>{});
-}
-
 }  // namespace detail
 
 template <class L, class... Axes>

@@ -218,6 +218,9 @@ class layer_plan {
 
 namespace engine {
 
+/// The name of open extents that are the second of two that data give.
+inline constexpr text second_open{"second"};
+
 /// The plan of a layer that is refused.
 constexpr layer_plan refused_layer(const refusal& why) {
   layer_plan p;

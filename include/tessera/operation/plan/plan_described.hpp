@@ -37,6 +37,8 @@ layer_plan plan_described(const void* description, std::span<const tensor_value*
   const Description& layer = *static_cast<const Description*>(description);
   if constexpr (requires { plan_of(layer, *x[0]); }) return plan_of(layer, *x[0]);
   else if constexpr (requires { plan_of(layer, *x[0], *x[1]); }) return plan_of(layer, *x[0], *x[1]);
+  else if constexpr (!requires { plan_of(layer, *x[0], *x[1], *x[2]); })
+    return plan_of(layer, *x[0], *x[1], *x[2], *x[3]);
   else if constexpr (requires { plan_of(layer, *x[0], *x[1], *x[2], *x[3]); })
     return x.size() == 3 ? plan_of(layer, *x[0], *x[1], *x[2]) : plan_of(layer, *x[0], *x[1], *x[2], *x[3]);
   else return plan_of(layer, *x[0], *x[1], *x[2]);

@@ -92,7 +92,11 @@ struct calling_alone {
 };
 template <class Part, class First, class... Rest>
 constexpr auto called_alone(const First& first, const Rest&... rest) {
-  if constexpr (kind_of<Part> == kind::layer) return alone_in_scope<Part>{}(first, rest...);
+  if constexpr (Replaced<typename First::trace_mode, Part>) {
+    using instead = replaced_in<typename First::trace_mode, Part>;
+    return in_mode<typename First::trace_mode>(called_alone<typename instead::part>(
+        in_mode<typename instead::outside>(first), in_mode<typename instead::outside>(rest)...));
+  } else if constexpr (kind_of<Part> == kind::layer) return alone_in_scope<Part>{}(first, rest...);
   else if constexpr (Wrapper<Part>) return Part{}.around(calling_alone<typename Part::wraps>{}, first, rest...);
   else if constexpr (is_callable<Part>()) return Part{}(first, rest...);
   else return passed_on<Part>(first, rest...);

@@ -115,6 +115,29 @@ struct layer_in_mode<Mode, L> {
   using type = typename layer_in_mode<typename Mode::on, typename Mode::template in_place_of<L>>::type;
 };
 
+// The same flows in another mode that notes the same.
+template <class Mode, class T, class Before, class Verdict>
+constexpr flow<T, Mode, Verdict> in_mode(const flow<T, Before, Verdict>& x) {
+  return {x.in, x.from};
+}
+template <class Mode, class... F>
+constexpr auto in_mode(const flows<F...>& all) {
+  return [&]<int... Index>(indices<Index...>) {
+    return flows(in_mode<Mode>(get<Index>(all))...);
+  }(indices_below<sizeof...(F)>{});
+}
+
+// Whether a mode reads another part in place of one: `part`, which the mode `outside` notes. Of other modes than those
+// that replace parts nothing is instantiated.
+template <class Mode>
+inline constexpr bool replaces_parts = false;
+template <class Mode, class Part>
+struct replaced_in {
+  static constexpr bool value = false;
+};
+template <class Mode, class Part>
+concept Replaced = replaces_parts<Mode> && replaced_in<Mode, Part>::value;
+
 // A layer on flows, without a word where it is refused. One without a number has the keys of its scope.
 template <class L, class Mode, class First, class... Rest>
 constexpr auto flowed_through(bool numbered, const flow<First, Mode>& first, const flow<Rest, Mode>&... rest) {
@@ -206,6 +229,10 @@ constexpr auto passed_on(const First& first, const Rest&... rest) {
     return refused_flow<typename First::trace_mode, typename First::type, refused_before>();
   } else if constexpr (!known_by_type<Part>()) {
     return refused_flow<typename First::trace_mode, typename First::type, verdicts::part_holds_values<>>();
+  } else if constexpr (Replaced<typename First::trace_mode, Part>) {
+    using instead = replaced_in<typename First::trace_mode, Part>;
+    return in_mode<typename First::trace_mode>(passed_on<typename instead::part>(
+        in_mode<typename instead::outside>(first), in_mode<typename instead::outside>(rest)...));
   } else if constexpr (kind_of<Part> == kind::layer) {
     return flowed_through<Part>(!is_only_here(Part{}), first, rest...);
   } else if constexpr (!is_callable<Part>()) {

@@ -17,6 +17,19 @@ struct mesh_after<L, In> {
   using type = typename L::mesh_type;
 };
 
+// The operand whose names a layer's results have: the first, or the one that it says.
+template <int At, class First, class... Rest>
+struct operand_at : operand_at<At - 1, Rest...> {};
+template <class First, class... Rest>
+struct operand_at<0, First, Rest...> {
+  using type = First;
+};
+template <class L>
+constexpr int named_by() {
+  if constexpr (requires { L::named_by; }) return L::named_by;
+  else return 0;
+}
+
 // A result of a layer, where its plan has it.
 struct result_value {
   const tessera::layout& layout;
@@ -80,12 +93,13 @@ struct applied {
 
     // What stays as it was keeps its type, which is canonical already; what is cut as it was keeps its partition.
     static auto named() {
+      using like = typename operand_at<named_by<L>(), First, Rest...>::type;
       using mesh = typename mesh_after<L, First>::type;
-      constexpr bool stays = std::is_same_v<mesh, typename described<First>::mesh_type>;
-      if constexpr (stays && value == described<First>::value) return std::type_identity<First>{};
-      else if constexpr (stays && cut_alike(value.layout, described<First>::value.layout))
-        return resized<First, result>{};
-      else return tensor_named<First, result, mesh>{};
+      constexpr bool stays = std::is_same_v<mesh, typename described<like>::mesh_type>;
+      if constexpr (stays && value == described<like>::value) return std::type_identity<like>{};
+      else if constexpr (stays && cut_alike(value.layout, described<like>::value.layout))
+        return resized<like, result>{};
+      else return tensor_named<like, result, mesh>{};
     }
     using type = typename decltype(named())::type;
   };
