@@ -9,8 +9,8 @@ namespace tessera {
 
 /// A stream that the first worker of a team writes, and no other: `printing(team) << "loss " << loss << '\n';`.
 ///
-/// On the others nothing that goes in is put into words. A value that all workers find together, as `item` and
-/// `full_tensor` do, is found by all of them in front of it.
+/// On the others the stream is bad, so that numbers and words are not put into text. A value that all workers find
+/// together, as `item` and `full_tensor` do, is found by all of them in front of it.
 class printing : public std::ostream {
  public:
   /// Writes where `to` leads.

@@ -38,7 +38,8 @@ std::map<std::string, std::vector<index_t>> keys_of(const team<grid>& t, const W
 }
 
 constexpr const char* as_text =
-    R"({"inputs": [{"name": "x", "shape": [5, 6], "element": "double", "dims": [{"blocks": ["lines"]}, {"whole": true}]}],
+    R"({"inputs": [
+  {"name": "x", "shape": [5, 6], "element": "double", "dims": [{"blocks": ["lines"]}, {"whole": true}]}],
   "nodes": [{"name": "0", "of": ["x"], "layer": "linear", "out_features": 6},
             {"name": "1", "of": ["0"], "function": "relu"},
             {"name": "2", "of": ["1"], "layer": "linear", "out_features": 3}],

@@ -131,10 +131,10 @@ inline at::Tensor streamed_attention(const call& c, const std::vector<at::Tensor
   of.form = layer.form;
   const intervals& held = boxes.operands[0].held[batch];
   of.rows.assign(held.begin(), held.end());
-  if (drops(c, layer)) of.drops = weights_dropped(c, layer, q);
+  if (packed) of.sequences = sequences_of(c, used[3], boxes.operands[0].extents[batch]);
+  if (drops(c, layer)) of.drops = weights_dropped(c, layer, q);  // behind what is refused: draws are kept
   attention_form form = layer.form;
   form.streamed = true;
-  if (packed) of.sequences = sequences_of(c, used[3], boxes.operands[0].extents[batch]);
   const signature op = tessera::detail::attention_signature(
       batch, form, masked ? tessera::detail::behind_values::mask : tessera::detail::behind_values::nothing);
   const at::Tensor each = tessera::detail::samples_first(q, 4);

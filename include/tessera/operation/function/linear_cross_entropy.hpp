@@ -54,8 +54,7 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
   layout of_labels = labels.layout;
   for (int a : axes) {
     used.set_placement(a, {});
-    if (const placement k = of_labels.placements[a].kind; k == placement::cut || k == placement::on)
-      of_labels.set_placement(a, {});
+    if (of_labels.placements[a].kind != placement::invariant) of_labels.set_placement(a, {});
   }
   if (why = first_of(check_change(x.layout, used), check_change(labels.layout, of_labels)); !why.ok())
     return refused_layer(why);
