@@ -31,6 +31,22 @@ struct classifier {
 using net_type = nn::network<classifier, samples, labels>;
 // [end]
 
+// [staged]
+template <ts::index_t Out>
+struct hidden {
+  constexpr auto operator()(auto x) const { return tanh(x | nn::linear<Out>{}); }
+};
+using layers = nn::chain<hidden<16>, hidden<16>, hidden<16>, nn::linear<3>>;
+
+struct shared_out {
+  constexpr auto operator()(auto x, auto y) const {
+    return nn::cross_entropy(nn::staged<layers, stage, nn::by_parameters>{}(x), y);
+  }
+};
+static_assert(ts::traffic<nn::network<shared_out, samples, labels>>(ts::bind<batch>(50)) ==
+              ts::traffic<net_type>(ts::bind<batch>(50)));  // cut where it was cut by hand
+// [end]
+
 // [schedule]
 constexpr ts::pipeline::schedule turns{ts::pipeline::order::one_f_one_b, {.stages = 2, .micro_batches = 8}};
 static_assert(ts::pipeline::run_of(turns).span == 2 * (8 + 2 - 1));  // it ends, in so many steps

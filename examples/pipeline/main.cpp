@@ -18,9 +18,9 @@ struct part {
   nn::state_dict* initial;      ///< the weights with which the first begins
 };
 
-template <int Data, int Stages, int Model>
+template <int Data, int Stages, int Model, bool Mixed = false>
 int run(int argc, char** argv, const ts::launch_options& options, const task& job, const part& of) {
-  using cut = over<Data, Stages, Model>;
+  using cut = over<Data, Stages, Model, Mixed>;
   return ts::launch<typename cut::grid>(argc, argv, options, [&](ts::team<typename cut::grid>& team) {
     nn::state_dict initial;
     if (!of.goes_on) initial = begin(typename cut::network{team, ts::seed{job.seed}});
@@ -34,6 +34,7 @@ int run(int argc, char** argv, const ts::launch_options& options, const task& jo
 using run_mesh = int (*)(int, char**, const ts::launch_options&, const task&, const part&);
 const std::map<std::string, run_mesh> meshes{
     {"2x2x2", run<2, 2, 2>}, {"1x4x2", run<1, 4, 2>}, {"1x2x2", run<1, 2, 2>}, {"1x4x1", run<1, 4, 1>}};
+const std::map<std::string, run_mesh> mixed_meshes{{"2x2x2", run<2, 2, 2, true>}, {"1x4x2", run<1, 4, 2, true>}};
 
 }  // namespace
 
@@ -44,6 +45,7 @@ int main(int argc, char** argv) {
       "Without a launcher the workers are threads; under mpirun -np 8 each is a process."};
   task job;
   ts::launch_options options;
+  bool mixed = false;
   std::string first = "2x2x2", then = "1x4x2", from = "/usr/share/common-licenses";
   const std::map<std::string, ts::pipeline::order> orders{{"gpipe", ts::pipeline::order::gpipe},
                                                           {"1f1b", ts::pipeline::order::one_f_one_b},
@@ -74,16 +76,21 @@ int main(int argc, char** argv) {
   app.add_option("--transport", options.transport, "auto, in-process, mpi or tcp")
       ->transform(CLI::CheckedTransformer(tessera::transport_names))
       ->default_str("auto");
+  app.add_flag("--experts", mixed, "each place goes through two of four experts; over 2x2x2 and 1x4x2");
   app.add_flag("--checked", options.checked, "compare what the workers do at every operation");
   CLI11_PARSE(app, argc, argv);
   try {
     job.data = gpt::read(from, length + 1);
     std::vector<double> losses;
     nn::state_dict initial;
-    const int half = job.steps / 2;
-    if (const int failed = meshes.at(first)(argc, argv, options, job, {half, false, &losses, &initial})) return failed;
-    if (const int failed = meshes.at(then)(argc, argv, options, job, {job.steps, true, &losses, &initial}))
-      return failed;
+    const auto& all = mixed ? mixed_meshes : meshes;
+    for (const std::string& mesh : {first, then})
+      if (!all.contains(mesh))
+        throw std::runtime_error(
+            fmt::format("[pipeline.mesh] {} is not compiled with experts; take 2x2x2 or 1x4x2", mesh));
+    const part one{job.steps / 2, false, &losses, &initial}, two{job.steps, true, &losses, &initial};
+    if (const int failed = all.at(first)(argc, argv, options, job, one)) return failed;
+    if (const int failed = all.at(then)(argc, argv, options, job, two)) return failed;
     if (losses.empty()) return 0;  // another worker's process says it
     std::fflush(stdout);
     const std::vector<double> serial = train_serially(initial, job);

@@ -8,15 +8,17 @@ namespace ts = tessera;
 namespace nn = tessera::nn;
 
 constexpr ts::index_t rows = 16, length = 48, width = 64, heads = 4, features = 16, hidden = 128, bytes = 256;
-constexpr int blocks = 4;
+constexpr int blocks = 4, experts = 4;
 
-struct table;  // the weights of the bytes
-struct order;  // those of the places
-struct ends;   // those that score the next byte
+struct table;   // the weights of the bytes
+struct order;   // those of the places
+struct ends;    // those that score the next byte
+struct router;  // those that score experts
 
 /// A transformer whose blocks lie on so many stages, one behind the other. Its samples are cut over Data workers, its
-/// heads, features and classes over Model.
-template <int Data, int Stages, int Model>
+/// heads, features and classes over Model. With a mixture each place goes through two of four experts, which lie over
+/// the workers that share samples.
+template <int Data, int Stages, int Model, bool Mixed>
 struct over {
   struct data : ts::axis<Data> {};
   struct stage : ts::axis<Stages> {};
@@ -41,15 +43,37 @@ struct over {
   using column = ts::cut_out<model>;
   using row = ts::cut_in<model>;
 
-  /// Attention, then a gated feed-forward, each of what is normalised, and added to what came.
+  /// The experts that each place chooses, and their sum by gates.
+  template <int Stage>
+  struct mixture {
+    using slots = ts::partition<grid, ts::blocks<data>, ts::whole, ts::whole, ts::whole, ts::on<stage, Stage>,
+                                ts::invariant<model>>;
+    constexpr auto operator()(auto x) const {
+      const auto scores = x | nn::named<router, nn::linear<experts, ts::no_bias>>{};
+      const auto [to_experts, gates, numbers, chosen] =
+          nn::route<experts, ts::choices<2>, ts::normalised_gates, ts::over_experts<data>>{}(x, scores);
+      const auto [gate, up] = to_experts | nn::gated_experts<experts, hidden, column>{};
+      const auto served = silu(gate) * up | nn::experts<experts, width, row, ts::output_as<slots>>{};
+      return nn::combine{}(served, gates, numbers, chosen);
+    }
+  };
+  template <int Stage>
+  struct feed_forward {
+    constexpr auto operator()(auto x) const {
+      const auto [gate, up] = x | nn::gated<hidden, column>{};
+      return silu(gate) * up | nn::linear<width, row, ts::output_as<stream<Stage>>>{};
+    }
+  };
+
+  /// Attention, then a feed-forward or a mixture of them, each of what is normalised, and added to what came.
   template <int Stage>
   struct block {
+    using feeding = std::conditional_t<Mixed, mixture<Stage>, feed_forward<Stage>>;
     constexpr auto operator()(auto x) const {
       const auto [q, k, v] = x | nn::rms_norm<>{} | nn::heads<heads, heads, features, column, ts::no_bias>{};
       const auto y =
           x + (nn::attention<ts::causal>{}(q, k, v) | nn::linear<width, row, ts::output_as<stream<Stage>>>{});
-      const auto [gate, up] = y | nn::rms_norm<>{} | nn::gated<hidden, column>{};
-      return y + (silu(gate) * up | nn::linear<width, row, ts::output_as<stream<Stage>>>{});
+      return y + (y | nn::rms_norm<>{} | feeding{});
     }
   };
 

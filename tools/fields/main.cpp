@@ -33,6 +33,9 @@ are put together while they run](layers.md#programs-that-are-put-together-while-
 - *Nodes* stand in any order. A value that nobody gives, a circle and a field that a node does not take are errors
   that name their place in the file.
 - *Outputs* are names of inputs or nodes.
+- *Stages*, which may be there, put nodes on the coordinates of an axis, as `nn::in_stages` does: `{"axis": "stage"}`
+  with `by` (`count` unless said, `parameters`, `memory`, `weights` or `sizes`), `given`, `rows`, `chunks`, `turns` and
+  `through`. A node behind another one in the file is in its stage or a later one.
 - *Names* of options are LibTorch's where it has the option. What LibTorch finds in an operand, such as `in_channels`,
   is no field. A field that a node does not take is refused, and the message lists those that it takes.
 - *Elements* are ELEMENTS.

@@ -60,6 +60,41 @@ tensor_value labels_of(const tensor_value& x) {
   return y;
 }
 
+/// A tensor that lies like x but for its last dimensions, from one on, which are whole and have these extents. Where x
+/// has terms or is cut there are copies.
+tensor_value beside(const tensor_value& x, int first, std::initializer_list<index_t> extents, element e) {
+  tensor_value y = x;
+  y.element = e;
+  y.layout.dims.resize(first);
+  for (const index_t n : extents) {
+    y.layout.dims.push({});
+    y.layout.dims[y.layout.dims.count - 1].extent = n;
+  }
+  for (axis_placement& r : y.layout.placements)
+    if (r.kind == placement::partial || (r.kind == placement::cut && r.dimension >= first)) r = {};
+  return y;
+}
+
+/// A router of rows x to four experts.
+layer_plan routed(const nn::route_layer& layer, const tensor_value& x) {
+  return layer.plan(x, beside(x, x.layout.dims.count - 1, {4}, x.element));
+}
+
+/// The way back of slots y[expert, group, slot, f] of 16 rows, whose groups the axis cuts where it cuts experts.
+layer_plan combined(const tensor_value& y) {
+  const bool by_expert = y.layout.levels(0) > 0;
+  tensor_value gates = beside(y, 2, {6, 2}, y.element);
+  gates.layout.dims[0].extent = by_expert ? 2 : 1;
+  tensor_value chosen = beside(y, 1, {4}, element::int64);
+  chosen.layout.dims[0].extent = 16;
+  const bool cut = by_expert || y.layout.levels(1) > 0;
+  if (cut) chosen.layout.set_placement(0, {});
+  if (cut) chosen.layout.cut_by(0, 0);
+  tensor_value numbers = gates;
+  numbers.element = element::int64;
+  return nn::combine::plan(y, gates, numbers, chosen);
+}
+
 /// Every layer that a file may name, in the order of docs/layers.md.
 const std::vector<entry>& entries() {
   static const std::vector<index_t> rows{8, 12}, sequence{8, 6, 12}, image{8, 6, 12, 12}, heads{8, 6, 2, 3, 4};
@@ -112,6 +147,19 @@ const std::vector<entry>& entries() {
        {EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8}),
         EXAMPLE(nn::gated_experts_layer{.experts = 4, .out = 8, .cut_out = {"a"}})},
        {EXAMPLE(nn::gated_experts_layer{.experts = 5, .out = 8})}},
+      {"route", "`torch::topk` of scores, and `torch::index_select` of each expert's rows", rows, element::float32,
+       {{"nn::route_layer{.experts = 4, .choices = 2, .capacity = 1.25}(x, scores) with x",
+         [](const tensor_value& x) { return routed({.experts = 4, .choices = 2, .capacity = 1.25}, x); }},
+        {"nn::route_layer{.experts = 4, .capacity = 1, .over_experts = engine::axis_names{\"a\"}}(x, scores) with x",
+         [](const tensor_value& x) {
+           return routed({.experts = 4, .capacity = 1.0, .over_experts = axis_names{"a"}}, x);
+         }}},
+       {{"nn::route_layer{.experts = 4, .choices = 5}(x, scores) with x",
+         [](const tensor_value& x) { return routed({.experts = 4, .choices = 5}, x); }},
+        {"nn::route_layer{.experts = 4, .capacity = 0}(x, scores) with x",
+         [](const tensor_value& x) { return routed({.experts = 4, .capacity = 0.0}, x); }}}},
+      {"combine", "sums of gates times what experts give, by `torch::index_add`", {4, 2, 3, 12}, element::float32,
+       {{"nn::combine{}(y, gates, numbers, chosen) with y", combined}}},
       {"cast", "`torch::Tensor::to`", rows, element::float32, {EXAMPLE(nn::cast_layer{element::bfloat16})}},
       {"conv", "`torch::nn::Conv1d` to `Conv3d`", image, element::float32,
        {EXAMPLE(nn::conv_layer{.out = 4, .kernel = {3, 3}, .padding = {1}}),
@@ -270,7 +318,8 @@ std::string row_of(const layer_plan& p, element of, bool has_labels = false) {
   for (int i = 0; i < p.parameters(); ++i) t.way(p.parameter(i).name, p.stored(i), p.weight(i));
   for (int i = 0; i < p.exchanges(); ++i) t.way("parts", p.from(i), p.to(i), p.returns(i));
   for (int i = 0; i < p.outputs(); ++i)
-    t.way(p.outputs() == 1 ? "y" : fmt::format("y{}", i).c_str(), p.raw(i), p.output(i));
+    t.way(p.outputs() == 1 ? "y" : fmt::format("y{}", i).c_str(), p.raw(i), p.output(i),
+          has_cotangent(p.element_of(i, element::float32)));
   return fmt::format("{} | {}", result, t.row());
 }
 

@@ -29,6 +29,8 @@ template <index_t> struct samples;
 template <index_t> struct says;
 template <index_t> struct stage;
 template <index_t> struct stages;
+template <index_t> struct tensors;
+template <index_t> struct wanted;
 template <index_t> struct worker;
 
 }  // namespace with
@@ -666,6 +668,14 @@ template <class... Told> struct micro_batch_lies_otherwise {
                   "own rule; cut the first dimension in blocks, or say that this input is not cut into micro-batches");
   }
 };
+template <class... Told> struct own_forward_gave {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.own] a forward of one's own takes and gives a tensor for each that comes to its "
+                  "part and leaves it; hand over as many");
+  }
+};
 template <class... Told> struct pipeline_failed {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -909,6 +919,11 @@ template <> struct verdict_for<&code::micro_batch_lies_otherwise> {
   template <class Why> using type = verdicts::micro_batch_lies_otherwise<
       with::input<Why::number(0)>,
       with::micro_batch<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::own_forward_gave> {
+  template <class Why> using type = verdicts::own_forward_gave<
+      with::tensors<Why::number(0)>,
+      with::wanted<Why::number(1)>>;
 };
 template <> struct verdict_for<&code::pipeline_failed> {
   template <class Why> using type = verdicts::pipeline_failed<

@@ -12,13 +12,16 @@ namespace with {
 template <index_t> struct chunks;
 template <index_t> struct dimension;
 template <index_t> struct layers;
+template <index_t> struct layers_in_them;
 template <index_t> struct lists;
 template <index_t> struct micro_batch_that_the_stage_before_has_there;
 template <index_t> struct micro_batches;
 template <index_t> struct operand;
 template <index_t> struct operation;
 template <index_t> struct operations_missing;
+template <index_t> struct parts;
 template <index_t> struct samples;
+template <index_t> struct sizes_given;
 template <index_t> struct stage;
 template <index_t> struct stage_that_it_waits_for;
 template <index_t> struct stages;
@@ -99,11 +102,27 @@ template <class... Told> struct pipeline_deadlock {
                   "wait for before it waits itself");
   }
 };
+template <class... Told> struct pipeline_not_v {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.v] ZB-V has two chunks a stage and turns back at the last one; make an extent "
+                  "of two chunks that turns");
+  }
+};
 template <class... Told> struct more_stages_than_layers {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.pipeline.stages] a stage would have no layer; take fewer stages");
+  }
+};
+template <class... Told> struct stages_given_otherwise {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.sizes] sizes or weights of stages do not fit the layers; give a size of 1 or "
+                  "more for each chunk of each stage, all layers in them, or a weight for each layer");
   }
 };
 template <class... Told> struct micro_batches_differ {
@@ -161,10 +180,20 @@ template <> struct verdict_for<&code::pipeline_deadlock> {
       with::operation<Why::number(1)>,
       with::stage_that_it_waits_for<Why::number(2)>>;
 };
+template <> struct verdict_for<&code::pipeline_not_v> {
+  template <class Why> using type = verdicts::pipeline_not_v<with::chunks<Why::number(0)>>;
+};
 template <> struct verdict_for<&code::more_stages_than_layers> {
   template <class Why> using type = verdicts::more_stages_than_layers<
       with::layers<Why::number(0)>,
       with::stages<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::stages_given_otherwise> {
+  template <class Why> using type = verdicts::stages_given_otherwise<
+      with::sizes_given<Why::number(0)>,
+      with::parts<Why::number(1)>,
+      with::layers_in_them<Why::number(2)>,
+      with::layers<Why::number(3)>>;
 };
 template <> struct verdict_for<&code::micro_batches_differ> {
   template <class Why> using type = verdicts::micro_batches_differ<

@@ -237,6 +237,9 @@ inline constexpr reason micro_batch_lies_otherwise{
     "tessera.pipeline.rows", "input, micro-batch",
     "the rows of a micro-batch on each worker are no part of the batch by its own rule; cut the first dimension in "
     "blocks, or say that this input is not cut into micro-batches"};
+inline constexpr reason own_forward_gave{"tessera.pipeline.own", "tensors, wanted",
+                                         "a forward of one's own takes and gives a tensor for each that comes to its "
+                                         "part and leaves it; hand over as many"};
 inline constexpr reason pipeline_failed{"tessera.pipeline.failed", "stage, micro-batch",
                                         "a stage of a pipeline threw an exception; look at what it says"};
 

@@ -33,8 +33,15 @@ inline constexpr reason pipeline_overtakes{
 inline constexpr reason pipeline_deadlock{
     "tessera.pipeline.deadlock", "stage, operation, stage that it waits for",
     "stages of a schedule wait for one another; let each run what others wait for before it waits itself"};
+inline constexpr reason pipeline_not_v{"tessera.pipeline.v", "chunks",
+                                       "ZB-V has two chunks a stage and turns back at the last one; make an extent of "
+                                       "two chunks that turns"};
 inline constexpr reason more_stages_than_layers{"tessera.pipeline.stages", "layers, stages",
                                                 "a stage would have no layer; take fewer stages"};
+inline constexpr reason stages_given_otherwise{
+    "tessera.pipeline.sizes", "sizes given, parts, layers in them, layers",
+    "sizes or weights of stages do not fit the layers; give a size of 1 or more for each chunk of each stage, all "
+    "layers in them, or a weight for each layer"};
 inline constexpr reason micro_batches_differ{"tessera.pipeline.micro_batches", "samples, micro-batches",
                                              "a batch is not shared out by its micro-batches: samples are left over, "
                                              "or one has none; take a number that divides "

@@ -239,6 +239,34 @@ TEST_CASE("noise and biases of a router are the same on any mesh, and biases fol
   CHECK(at::equal(at::zeros({11, 5}, at::kBool).scatter_(1, last.chosen, true), one[7]));  // without noise
 }
 
+TEST_CASE("the noise of a router has its deviation in training, anew in each step, and none else", "[runtime]") {
+  struct alone : axis<1> {};
+  const auto run = in_team<mesh<alone>>([](team<mesh<alone>>& t) {
+    using scores = tensor<partition<mesh<alone>, blocks<alone>, whole>, shape_of<600, 2>, double>;
+    nn::program p;
+    const auto x = p.input<scores>();
+    const auto [slots, gates, numbers_of_slots, chosen] =
+        nn::route_layer{.experts = 2, .choices = 2, .noise = 0.5}(x, x);
+    p.output(gates);
+    nn::dynamic_network net{t, seed{3}, p};
+    const tensor<dyn> none = distribute<scores>(t, at::zeros({600, 2}, at::kDouble)).dynamic();
+    std::vector<at::Tensor> seen;
+    for (const bool training : {true, true, false}) {
+      net.train(training);
+      const at::Tensor g = full_tensor(net(none)).flatten(0, 2).narrow(0, 0, 600);
+      seen.push_back(at::log(g.select(1, 0) / g.select(1, 1)));  // how far the two scores of a row are apart
+    }
+    return seen;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  const std::vector<at::Tensor>& seen = *run.results[0];
+  CHECK(std::abs(seen[0].square().mean().item<double>() - 2 * 0.25) < 0.08);
+  CHECK(std::abs(seen[1].square().mean().item<double>() - 2 * 0.25) < 0.08);
+  CHECK(!at::equal(seen[0], seen[1]));
+  CHECK(seen[2].abs().max().item<double>() == 0);
+}
+
 namespace {
 
 /// What is told on all workers of a router with such options, of scores of which one may be no number.

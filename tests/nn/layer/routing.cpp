@@ -3,9 +3,9 @@
 
 #include <tessera/nn/network/program_parts.hpp>
 
-using namespace tessera;
-using namespace tessera::engine;
-using namespace tessera::testing;
+namespace tessera::testing::rows_to_experts {
+
+using namespace engine;
 
 namespace {
 
@@ -153,6 +153,37 @@ TEST_CASE("routers without a capacity keep all rows, also where one expert has a
   for (const auto& r : run.results) CHECK(*r == std::vector<index_t>{10, 10, 2});
 }
 
+TEST_CASE("without a capacity the bytes of rows are those of the places that each row has experts at", "[runtime]") {
+  const lying l = lying_over(2, 2, 1, false, 40, 4, 8);
+  at::Tensor s = at::zeros({40, 8}, at::kDouble);
+  index_t bound = 0;  // rows that go to another place, which has two of their experts
+  for (index_t t = 0; t < 40; ++t) {
+    const index_t own = t / 10 % 2, there = t % 2;
+    s[t][4 * there + t / 2 % 3] = 30;
+    s[t][4 * there + 3] = 20;
+    bound += there != own;
+  }
+  const auto run = on_workers(4, [&](const std::shared_ptr<transport>& carrier) {
+    const team_handle team = std::make_shared<team_state>(carrier, l.grid);
+    nn::program p;
+    const auto x = p.input(tensor_value{l.rows, element::float64});
+    const auto scores = p.input(tensor_value{l.scores, element::float64});
+    const nn::route_layer route{.experts = 8, .choices = 2, .over_experts = engine::axis_names{"place"}};
+    const auto [slots, gates, at, chosen] = route(x, scores);
+    p.output(flows{nn::combine{}(slots, gates, at, chosen), gates});
+    const nn::dynamic_network net{team, seed{3}, p};
+    const auto y = net({distribute(team, l.rows, global_of({40, 4}, numbers{1})), distribute(team, l.scores, s)});
+    const index_t rows = y[1].layout().dims[2].extent;
+    const layout by_source = tessera::detail::packed_by_source(l.rows, 2, 4, rows);
+    static_vector<int, max_axes> places;
+    places.push(1);
+    return cost_between(by_source, tessera::detail::packed_by_place(by_source, places)).total;
+  });
+  INFO(run.errors());
+  REQUIRE(run.well());
+  for (const auto& r : run.results) CHECK(*r == 4 * bound);
+}
+
 TEST_CASE("losses of routers are those of all rows in one process, on any mesh", "[gradient]") {
   for (const bool of_sigmoids : {false, true})
     for (const auto& [data, place, model] : {std::array{1, 1, 1}, {2, 2, 1}, {1, 3, 2}, {3, 4, 1}}) {
@@ -207,3 +238,5 @@ TEST_CASE("groups of rows that lie on several workers drop what one process drop
       judge(lying_over(1, 4, 1, false, 3, 4, 3), how, groups);
     }
 }
+
+}  // namespace tessera::testing::rows_to_experts

@@ -29,6 +29,9 @@ TEST_CASE("a pipeline's losses and gradients are those of the network", "[law][r
   CHECK(differs<mesh<stage<2>>>(schedule{order::interleaved, {2, 5, 3}}, 10) == "");
   CHECK(differs<mesh<stage<2>>>(schedule{order::zb_h1, {2, 4}}, 8) == "");
   CHECK(differs<mesh<stage<3>>>(schedule{order::zb_h1, {3, 2}}, 8) == "");
+  CHECK(differs<mesh<stage<2>>>(schedule{order::zb_v, {2, 4, 2, true}}, 8) == "");
+  CHECK(differs<mesh<stage<3>>>(schedule{order::zb_v, {3, 2, 2, true}}, 8) == "");
+  CHECK(differs<mesh<data<2>, stage<3>>>(schedule{order::zb_v, {3, 5, 2, true}}, 10) == "");
   CHECK(differs<mesh<data<2>, stage<3>>>(schedule{order::one_f_one_b, {3, 5}}, 10) == "");
   CHECK(differs<mesh<data<2>, stage<3>>>(schedule{order::zb_h1, {3, 5}}, 10) == "");
   CHECK(differs<mesh<data<2>, stage<2>>>(schedule{order::one_f_one_b, {2, 3}}, 11, true) == "");

@@ -2,7 +2,7 @@
 
 #include <tessera/functions.hpp>
 
-namespace tessera::testing {
+namespace tessera::testing::routing_plans {
 
 using namespace engine;
 
@@ -92,4 +92,4 @@ TEST_CASE("routers refuse rows and options that fit nothing", "[refusal]") {
   CHECK(code_of(nn::route<4, capacity<1, 0>>::description().check()) == "tessera.layer.fraction");
 }
 
-}  // namespace tessera::testing
+}  // namespace tessera::testing::routing_plans

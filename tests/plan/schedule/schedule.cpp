@@ -157,6 +157,32 @@ TEST_CASE("ZB-H1 waits a third of what 1F1B does, and keeps as much", "[law]") {
   STATIC_REQUIRE(pipeline::run_of(schedule{order::zb_h1, {4, 8}}).span == 3 * 8 + 3);
 }
 
+TEST_CASE("ZB-V waits nowhere between the first and the last operation of a stage, and keeps what 1F1B does", "[law]") {
+  int wrong = 0;
+  for (int stages = 1; stages <= 16; ++stages)
+    for (int micro_batches = 1; micro_batches <= 64; ++micro_batches) {
+      const schedule s{order::zb_v, {stages, micro_batches, 2, true}};
+      const pipeline::run r = pipeline::run_of(s);
+      wrong += !r.why.ok() || r.operations != 6 * stages * micro_batches;
+      const int missing = std::max(0, 2 * stages - 1 - micro_batches);
+      if (missing == 0) wrong += r.span != 6 * micro_batches + stages - 1;
+      for (int stage = 0; stage < stages && r.why.ok(); ++stage) {
+        const int begins = r.begin_of(stage, 0), ends = r.begin_of(stage, s.count() - 1) + 1;
+        const int waits = ends - begins - s.count();
+        wrong += begins != stage || waits > 2 * missing;
+        wrong += r.live[stage] > 2 * std::min(stages, micro_batches);
+        int before = 0;
+        while (s.at(stage, before).does == work::forward) ++before;
+        wrong += before != s.warm_up(stage);
+      }
+    }
+  CHECK(wrong == 0);
+  STATIC_REQUIRE(pipeline::run_of(schedule{order::zb_v, {4, 8, 2, true}}).span == 6 * 8 + 3);
+  STATIC_REQUIRE(pipeline::run_of(schedule{order::zb_v, {3, 2, 2, true}}).why.ok());
+  CHECK(same(pipeline::run_of(schedule{order::zb_v, {3, 2, 2}}).why, refusal{code::pipeline_not_v, 2}));
+  CHECK(same(pipeline::run_of(schedule{order::zb_v, {3, 2, 1, true}}).why, refusal{code::pipeline_not_v, 1}));
+}
+
 TEST_CASE("a network that turns back at its last stage has its end on the first one", "[plan]") {
   constexpr pipeline::extent of{3, 2, 3, true};
   for (int part = 0; part < of.parts(); ++part) CHECK(of.part_of(of.stage_of(part), part / 3) == part);

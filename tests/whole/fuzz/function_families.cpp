@@ -1,6 +1,8 @@
 #include "family.hpp"
+#include "tests/support/routed.hpp"
 
 #include <tessera/nn/layer/indexing.hpp>
+#include <tessera/nn/network/program_parts.hpp>
 #include <tessera/tensor/sorting.hpp>
 
 namespace tessera::testing::fuzz {
@@ -183,6 +185,65 @@ tensors turned(const serial_call& s) {
   return {at::cat({at::real(y), at::imag(y)}, -1)};
 }
 
+// Rows that go to experts which give them back. Slots are counted in groups of all rows, so meshes do not matter.
+void roll_routed(roller& r) {
+  ints extents = r.numbers(r.roll(1, 2), 1, 7);
+  if (r.once_in(15)) extents[0] = 0;
+  extents.push_back(r.roll(1, 4));
+  const int experts = r.roll(1, 5);
+  r.say("experts", experts);
+  r.say_unless("choices", r.roll(1, experts), 1);
+  if (r.once_in(2)) {
+    r.say("capacity", r.one_of({0.25, 0.5, 1.0, 1.5, 9.0}));
+    r.say("groups", r.roll(1, 5));
+  }
+  r.say_unless("sigmoid_gates", r.once_in(3), false);
+  r.say_unless("normalised_gates", r.once_in(3), false);
+  if (r.once_in(2)) r.say("over_experts", r.axes(2));
+  r.take(extents);
+  layout scores = r.c.operands[0].layout;
+  const int last = scores.dims.count - 1;
+  while (scores.levels(last) > 0) scores.set_placement(scores.cutter(last, scores.levels(last) - 1), {});
+  scores.dims[last] = {};
+  scores.dims[last].extent = experts;
+  for (axis_placement& p : scores.placements)
+    if (p.kind == placement::replicate && r.once_in(2)) p = {placement::invariant};
+  r.take(scores, r.e);
+}
+nn::route_layer router_of(const json& o) {
+  nn::route_layer how{.experts = o.value("experts", index_t{1}),
+                      .choices = o.value("choices", index_t{1}),
+                      .groups = o.value("groups", index_t{0}),
+                      .sigmoid_gates = o.value("sigmoid_gates", false),
+                      .normalised_gates = o.value("normalised_gates", false)};
+  if (o.contains("capacity")) how.capacity = o.value("capacity", 1.0);
+  return how;
+}
+boxes routed_there_and_back(const json& o, const boxes& x) {
+  nn::route_layer how = router_of(o);
+  const auto names = o.value("over_experts", std::vector<std::string>());
+  static_vector<text, max_axes> over;
+  for (const std::string& name : names) over.push(text(name.data(), static_cast<int>(name.size())));
+  if (o.contains("over_experts")) how.over_experts = tessera::engine::axis_names(over);
+  nn::program p;
+  const auto rows = p.input({x[0].layout(), x[0].type()});
+  const auto scores = p.input({x[1].layout(), x[1].type()});
+  const auto [slots, gates, numbers, chosen] = how(rows, scores);
+  p.output(nn::combine{}(slots, gates, numbers, chosen));
+  return nn::dynamic_network{x[0].team(), seed{1}, p}({x[0], x[1]});
+}
+tensors routed_serially_back(const serial_call& s) {
+  const index_t features = s.x[0].size(-1), all = s.x[1].numel() / s.x[1].size(-1);
+  const nn::route_layer how = router_of(s.of.options);
+  ints groups;
+  for (index_t g = 0, n = std::max<index_t>(1, how.groups); g < n; ++g)
+    groups.push_back(cut(all, n, g + 1) - cut(all, n, g));
+  const at::Tensor x = s.x[0].reshape({all, features});
+  const routed_serially r = routed(how.description(), s.x[1].reshape({all, s.x[1].size(-1)}), groups);
+  const at::Tensor y = combined(r, x, features, [](index_t, const at::Tensor& row) { return row; });
+  return {y.reshape(s.x[0].sizes()) + 0 * s.x[1].sum() + 0 * x.sum()};
+}
+
 }  // namespace
 
 std::vector<family> function_families() {
@@ -191,6 +252,14 @@ std::vector<family> function_families() {
       of_names{"tessera.rule.whole", "tessera.function.index"},
       of_sums{"tessera.rule.haloed", "tessera.function.index"};
   return {
+      {"routed",
+       roll_routed,
+       routed_serially_back,
+       {"tessera.rule.nonlinear", "tessera.rule.haloed", "tessera.rule.on", "tessera.route.groups",
+        "tessera.route.over"},
+       {},
+       {},
+       routed_there_and_back},
       {"index_select",
        roll_selected,
        selected,

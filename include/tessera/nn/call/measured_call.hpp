@@ -37,6 +37,7 @@ struct measured_call {
   /// The largest of what all workers say that run the layer.
   index_t most(index_t mine) const { return most(engine::open_extents(mine)).first; }
   engine::open_extents most(const engine::open_extents& mine) const {
+    if (!workers.has(team->rank())) return mine;  // it holds none of it
     const std::vector<std::uint64_t> all =
         team->collect(workers, {static_cast<std::uint64_t>(mine.first), static_cast<std::uint64_t>(mine.second)},
                       "comparing extents");

@@ -281,7 +281,8 @@ TESSERA_INLINE std::vector<dynamic_flow> layer_table::add(const node_options& o,
     o.here().fault("is a function, which has no parameters and no path");
   try {
     if (o.has("recompute") && !x.empty())
-      return x[0].in->recomputed_under(o.here().at("recompute").word(), [&] { return found->second.add(o, x); });
+      return x[0].in->recomputed_under(o.here().at("recompute").word(), x,
+                                       [&](const auto& there) { return found->second.add(o, there); });
     return found->second.add(o, x);
   } catch (const error& e) {
     throw e.where().rfind(o.here().path(), 0) == 0

@@ -2,6 +2,7 @@
 
 #include <tessera/nn/file/network_file.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <sstream>
 
@@ -20,7 +21,10 @@ class network_reader {
  public:
   network_reader(nn::program& p, const file::json_cursor& all, const mesh_value& mesh, const nn::layer_table& table,
                  file::lists& keep)
-      : mesh_(mesh), table_(table), keep_(keep), nodes_(all.only({"inputs", "nodes", "outputs"}).at("nodes").list()) {
+      : mesh_(mesh),
+        table_(table),
+        keep_(keep),
+        nodes_(all.only({"inputs", "stages", "nodes", "outputs"}).at("nodes").list()) {
     const file::json_cursor inputs = all.at("inputs").list();
     for (std::size_t i = 0; i < inputs.size(); ++i) {
       const file::json_cursor x = inputs.item(i).only({"name", "shape", "element", "dims", "meaning"});
@@ -32,12 +36,50 @@ class network_reader {
       if (values_.count(named) > 0 || !places_.emplace(named, i).second)
         node.fault(fmt::format("is a second \"{}\"", named));
     }
-    for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
+    if (all.has("stages")) add_in_stages(p, all.at("stages"));
+    else add_all();
     const file::json_cursor outputs = all.at("outputs");
     for (const std::string& y : word_list(outputs)) p.output(value(y, outputs), y);
   }
 
  private:
+  void add_all() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
+  }
+  // {"axis", "by": "count", "parameters", "memory", "weights" or "sizes", "given", "rows", "chunks", "turns",
+  // "through"}
+  void add_in_stages(nn::program& p, const file::json_cursor& said) {
+    using pipeline::share;
+    const file::json_cursor here = said.only({"axis", "by", "given", "rows", "chunks", "turns", "through"});
+    nn::stage_options how;
+    const std::string by = here.has("by") ? here.at("by").word() : "count";
+    const std::pair<const char*, share> words[]{{"count", share::count},
+                                                {"parameters", share::parameters},
+                                                {"memory", share::memory},
+                                                {"weights", share::weights},
+                                                {"sizes", share::sizes}};
+    const auto* const found =
+        std::find_if(std::begin(words), std::end(words), [&](const auto& w) { return by == w.first; });
+    if (found == std::end(words)) here.at("by").fault("is none of count, parameters, memory, weights and sizes");
+    how.by = found->second;
+    if (here.has("given")) {
+      const file::json_cursor given = here.at("given").list();
+      for (std::size_t i = 0; i < given.size(); ++i) how.given.push_back(given.item(i).number(0, INT32_MAX));
+    }
+    if (here.has("rows")) how.rows = here.at("rows").number(1, INT32_MAX);
+    if (here.has("chunks")) how.chunks = static_cast<int>(here.at("chunks").number(1, INT16_MAX));
+    how.turns = here.has("turns") && here.at("turns").flag();
+    if (here.has("through")) how.through = here.at("through").word();
+    const std::string axis = here.at("axis").word();
+    const auto values = values_;
+    p.in_stages(text(axis.data(), static_cast<int>(axis.size())), how.assigned(), mesh_, [&] {
+      values_ = values;
+      begun_.clear();
+      added_.clear();
+      add_all();
+    });
+  }
+
   void name(const file::json_cursor& here, const nn::dynamic_flow& x) {
     if (!values_.emplace(here.at("name").word(), x).second)
       here.fault(fmt::format("is a second \"{}\"", here.at("name").word()));

@@ -19,6 +19,15 @@ inline const char* kept_name(const std::string& name) {
   return all.insert(name).first->c_str();
 }
 
+/// Whether two layouts differ in nothing but the coordinates of axes on which alone they lie.
+inline bool differ_by_place(layout a, const layout& b) {
+  if (!(a.mesh == b.mesh)) return false;
+  for (int i = 0; i < a.placements.count; ++i)
+    if (a.placements[i].kind == placement::on && b.placements[i].kind == placement::on)
+      a.placements[i] = b.placements[i];
+  return a == b;
+}
+
 }  // namespace tessera::detail
 
 namespace tessera::nn::engine {
@@ -117,7 +126,9 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
       const auto found = all.find(key);
       if (found == all.end())
         throw error(refusal{of == nullptr ? code::shared_differ : code::parameter_not_shared}, key);
-      if (!(found->second.stored().layout() == stored) || found->second.stored().type() != e)
+      const layout& lies = found->second.stored().layout();
+      const bool elsewhere = now.owner != i && tessera::detail::differ_by_place(lies, stored);  // on another stage
+      if (!(lies == stored || elsewhere) || found->second.stored().type() != e)
         throw error(refusal{code::shared_differ}, key);
       f << stored;
       return found->second;
@@ -134,7 +145,8 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
       const bool held = p.held(k);
       if (kept.frozen() != w.frozen || holds(kept.times()) != held)
         throw error(refusal{code::shared_differ}, kept.path());
-      own.parameters.push_back(kept.used_as(w.used, comes, p.times(k)));
+      const bool elsewhere = !(kept.stored().layout() == w.stored);  // each call brings it, unless a pipeline does
+      own.parameters.push_back(kept.used_as(w.used, comes, elsewhere ? gathering::once : p.times(k)));
       f << w.used;
     }
     for (int k = 0; k < p.buffers(); ++k) {

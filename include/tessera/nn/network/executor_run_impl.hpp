@@ -21,9 +21,15 @@ namespace tessera::nn::engine {
 /// One call of a program: it runs the steps, and those that are recomputed once more for their backward.
 class executor::run : public std::enable_shared_from_this<run> {
  public:
-  /// By all workers, or each step by those alone that hold its first operand.
-  run(std::shared_ptr<state> of, std::shared_ptr<const bound_program> bound, call_site at, bool by_all = true)
-      : my_(std::move(of)), bound_(std::move(bound)), at_(at), by_all_(by_all), training_(my_->training) {
+  /// By all workers, or each step by those alone that hold its first operand; with the network's states, or others.
+  run(std::shared_ptr<state> of, std::shared_ptr<const bound_program> bound, call_site at, bool by_all = true,
+      const std::vector<layer_state>* states = nullptr)
+      : my_(std::move(of)),
+        bound_(std::move(bound)),
+        at_(at),
+        by_all_(by_all),
+        training_(my_->training),
+        states_(states != nullptr ? states : &my_->states) {
     if (bound_->is_open) open_ = *bound_;
   }
 
@@ -34,7 +40,7 @@ class executor::run : public std::enable_shared_from_this<run> {
   void all(std::vector<at::Tensor>& values) const { part(0, my_->steps.size(), values); }
   /// Steps [first, end), whose operands are there.
   void part(std::size_t first, std::size_t end, std::vector<at::Tensor>& values) const {
-    steps(first, end, 0, values, my_->states.data() + first, purpose::forward);
+    steps(first, end, 0, values, states_->data() + first, purpose::forward);
   }
 
  private:
@@ -72,6 +78,7 @@ class executor::run : public std::enable_shared_from_this<run> {
   call_site at_;
   bool by_all_;
   bool training_;
+  const std::vector<layer_state>* states_;  ///< of all steps
 };
 
 TESSERA_INLINE const bound_step& executor::run::bound(std::size_t i, const std::vector<at::Tensor>& operands,

@@ -124,6 +124,28 @@ std::unique_ptr<tessera::detail::placed_node> placed([[maybe_unused]] const L& l
 
 }  // namespace tessera::nn::engine
 
+namespace tessera::detail {
+
+/// A change of a flow's layout, by whatever verbs lead there or by one that is named. Extents that the layout leaves
+/// open are the flow's.
+struct change_to_layout : nn::repartition_layer {
+  static constexpr const char* name = "to";
+  verb by = verb::several;
+
+  constexpr layer_plan plan(const tensor_value& x) const {
+    for (int d = 0; d < to.dims.count && d < x.layout.dims.count; ++d) {
+      const index_t wanted = to.dims[d].extent, has = x.layout.dims[d].extent;
+      if (wanted != dynamic && has != dynamic && wanted != has)
+        return refused_layer(refusal{code::extents_differ, d, has, wanted});
+    }
+    layer_plan p = nn::repartition_layer::plan(x);
+    if (by != verb::several && p.why.ok()) p.why = check_verb(by, x.layout, p.output());
+    return p;
+  }
+};
+
+}  // namespace tessera::detail
+
 #ifndef TESSERA_COMPILED
 #include <tessera/nn/network/placed_layer_impl.hpp>
 #endif

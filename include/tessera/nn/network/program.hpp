@@ -1,54 +1,13 @@
 #pragma once
 
-#include <tessera/nn/network/placed_layer.hpp>
+#include <tessera/nn/network/dynamic_flow.hpp>
+#include <tessera/nn/network/node_stages.hpp>
 #include <tessera/nn/network/program_path.hpp>
 
 #include <functional>
 #include <memory>
 
 namespace tessera::nn {
-
-class program;
-
-}  // namespace tessera::nn
-
-namespace tessera::detail {
-
-/// Notes what run time needs of layers that are values.
-struct building {
-  using record = nn::engine::node_record;
-  using program_type = nn::program;
-};
-
-}  // namespace tessera::detail
-
-namespace tessera::nn {
-
-/// A flow of a program that is put together while it runs.
-using dynamic_flow = flow<tensor<dyn>, tessera::detail::building>;
-
-/// A layer as a program reads it: its place in the keys of parameters, and its name, such as "linear".
-struct read_layer {
-  std::string path;
-  const char* name = nullptr;
-};
-
-namespace engine {
-
-/// A part that a program reads in place of the layers for which a predicate holds.
-struct replacement {
-  std::function<bool(const read_layer&)> holds;
-  std::function<std::vector<dynamic_flow>(const std::vector<dynamic_flow>& x, bool numbered)> add;
-};
-
-/// An input or an output of a network: its name, if given, and its tensor. The tensor's lists live as long as the
-/// program or a network of it.
-struct program_end {
-  std::string name;
-  tensor_value is;
-};
-
-}  // namespace engine
 
 /// A network put together at run time: the list of nodes that the compiler makes of a module, from layers that are
 /// values.
@@ -122,18 +81,50 @@ class program {
   /// that layer's place, and is not read again itself.
   template <class Part, class F>
   auto replacing(std::function<bool(const read_layer&)> holds, const Part& part, const F& f);
+  /// Runs `f`, which adds to the program, with its nodes on the coordinates of an axis, as a pipeline's stages. It runs
+  /// once to learn what they cost, and once more.
+  template <class F>
+  auto in_stages(const text& axis, const pipeline::assignment& how, const mesh_value& mesh, const F& f) {
+    return whole([&] {
+      if (stages_) return f();  // what is around sees to it
+      const auto before = writes_;
+      stages_.emplace(axis, how, mesh);
+      const auto_reset<std::optional<engine::node_stages>> again{stages_};
+      f();
+      drop_since(before);
+      stages_->share_out();
+      return f();
+    });
+  }
+  /// Runs `f` on flows; what it adds is of one stage, where these come first.
+  template <class F, class... Flow>
+  auto as_unit(const F& f, const Flow&... x) {
+    if (!stages_) return f(x...);
+    const engine::node_stages::unit here(*stages_);
+    const dynamic_flow given[]{x...};
+    const std::vector<dynamic_flow> there = arrived(given);
+    return [&]<int... Index>(tessera::detail::indices<Index...>) {
+      return f(there[Index]...);
+    }(tessera::detail::indices_below<static_cast<int>(sizeof...(Flow))>{});
+  }
+
   int begin_recomputed() {
     make_room(0);
     return writes_.begin_recomputed();
   }
   void end_recomputed(int which) { writes_.end_recomputed(which); }
-  /// Runs `f`, which adds to the program what is recomputed, together with what was added just before under the same
-  /// name.
+  /// Runs `f` on flows, which adds to the program what is recomputed, together with what was added just before under
+  /// the same name.
   template <class F>
-  auto recomputed_under(const std::string& name, const F& f) {
+  auto recomputed_under(const std::string& name, std::vector<dynamic_flow> x, const F& f) {
     const bool goes_on = name == recomputed_as_ && recomputed_until_ == writes_.node_count;
+    std::optional<engine::node_stages::unit> here;
+    if (stages_) {
+      here.emplace(*stages_, goes_on);
+      x = arrived(x);
+    }
     const int which = goes_on ? writes_.recomputed_count - 1 : begin_recomputed();
-    auto y = f();
+    auto y = f(x);
     end_recomputed(which);
     recomputed_as_ = name;
     recomputed_until_ = writes_.node_count;
@@ -191,7 +182,17 @@ class program {
     else return flows(dynamic_flow{this, y[Index]}...);
   }
 
+  // Leaves nothing in a place when it goes.
+  template <class Place>
+  struct auto_reset {
+    Place& of;
+    ~auto_reset() { of.reset(); }
+  };
+
   void make_room(std::size_t operands);
+
+  /// The flows where the unit that is being added lies.
+  std::vector<dynamic_flow> arrived(std::span<const dynamic_flow> x);
 
   int add_node(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered, std::span<const dynamic_flow> x);
   /// A layer, or what is read in its place; the values that it gives.
@@ -204,7 +205,8 @@ class program {
   std::string recomputed_as_;  // the name of the part that was recomputed last, and where it ended
   int recomputed_until_ = -1;
   std::vector<engine::replacement> replaced_;  // what is read in place of layers that are added now, the innermost last
-  std::vector<engine::tiles_over> over_;       // how parameters of what is added now are stored, the outermost first
+  std::optional<engine::node_stages> stages_;
+  std::vector<engine::tiles_over> over_;  // how parameters of what is added now are stored, the outermost first
 };
 
 /// A network of a program that was put together while the program runs; what is added to that later is not in it.

@@ -2,6 +2,8 @@
 
 #include <tessera/nn/network/program.hpp>
 
+#include <limits>
+
 namespace tessera::nn {
 
 TESSERA_INLINE dynamic_flow program::input(const tensor_value& x, std::string name) {
@@ -51,8 +53,35 @@ TESSERA_INLINE void program::make_room(std::size_t operands) {
   writes_.go_on_in(kept_->nodes.data(), kept_->values.data(), kept_->scopes.data(), kept_->recomputed.data());
 }
 
+TESSERA_INLINE std::vector<dynamic_flow> program::arrived(std::span<const dynamic_flow> x) {
+  std::vector<dynamic_flow> there;
+  for (const dynamic_flow& one : x) {
+    const static_vector<layout, 3> way = stages_->leads(one.from, value_of(one).layout);
+    dynamic_flow now = one;
+    if (!way.empty()) {
+      engine::program_value& moved = stages_->moved(one.from);
+      for (int i = 0; i < way.count && moved.node < 0; ++i) {
+        const auto own = std::make_shared<const engine::shared_layout>(way[i], 0, std::numeric_limits<int>::max());
+        keep(own);
+        const tessera::detail::change_to_layout move{{own->layout()}};
+        now.from = {stages_->moving([&] { return add_node(engine::placed(move), false, std::span(&now, 1)); }), 0};
+      }
+      if (moved.node < 0) moved = now.from;
+      now.from = moved;
+    }
+    there.push_back(now);
+  }
+  return there;
+}
+
 TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_node> placed, bool numbered,
-                                     std::span<const dynamic_flow> x) {
+                                     std::span<const dynamic_flow> given) {
+  std::optional<engine::node_stages::unit> here;
+  std::vector<dynamic_flow> x(given.begin(), given.end());
+  if (stages_ && !stages_->is_moving()) {
+    here.emplace(*stages_);
+    x = arrived(given);
+  }
   std::vector<tensor_value> operands;
   std::vector<engine::program_value> from;
   for (const dynamic_flow& one : x) {
@@ -67,6 +96,7 @@ TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_nod
          record.name);
   std::vector<tensor_value> y;
   for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, record.elements[0])});
+  if (stages_) stages_->added(writes_.node_count, p, record.elements);
   make_room(x.size());
   kept_->records.emplace_back(std::shared_ptr<const tessera::detail::placed_node>(std::move(placed)), &record);
   kept_->results.push_back(std::move(y));
@@ -75,6 +105,7 @@ TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_nod
 
 TESSERA_INLINE void program::drop_since(const tessera::detail::recorder<engine::node_record>& before) {
   writes_ = before;
+  recomputed_until_ = -1;
   kept_->records.resize(static_cast<std::size_t>(before.node_count));
   kept_->results.resize(static_cast<std::size_t>(before.node_count));
 }

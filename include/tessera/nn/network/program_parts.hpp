@@ -133,10 +133,14 @@ struct recomputed_part {
   const Part& inside() const { return part; }
   template <class Call, DynamicFlow First, DynamicFlow... Rest>
   auto around(const Call& call, const First& first, const Rest&... rest) const {
-    const int which = first.in->begin_recomputed();
-    const auto y = call(first, rest...);
-    first.in->end_recomputed(which);
-    return y;
+    return first.in->as_unit(
+        [&](const auto& in, const auto&... others) {
+          const int which = in.in->begin_recomputed();
+          const auto y = call(in, others...);
+          in.in->end_recomputed(which);
+          return y;
+        },
+        first, rest...);
   }
   template <DynamicFlow... F>
   auto operator()(const F&... x) const {
@@ -180,29 +184,38 @@ engine::recomputed_part<Part> recomputed(const Part& part) {
   return {part};
 }
 
-}  // namespace tessera::nn
+namespace engine {
 
-namespace tessera::detail {
+/// The part that `in_stages` makes.
+template <class Part>
+struct staged_part {
+  using wraps = Part;
+  std::string axis;
+  stage_options how;
+  Part part;
 
-/// A change of a flow's layout, by whatever verbs lead there or by one that is named. Extents that the layout leaves
-/// open are the flow's.
-struct change_to_layout : nn::repartition_layer {
-  static constexpr const char* name = "to";
-  verb by = verb::several;
-
-  constexpr layer_plan plan(const tensor_value& x) const {
-    for (int d = 0; d < to.dims.count && d < x.layout.dims.count; ++d) {
-      const index_t wanted = to.dims[d].extent, has = x.layout.dims[d].extent;
-      if (wanted != dynamic && has != dynamic && wanted != has)
-        return refused_layer(refusal{code::extents_differ, d, has, wanted});
-    }
-    layer_plan p = nn::repartition_layer::plan(x);
-    if (by != verb::several && p.why.ok()) p.why = check_verb(by, x.layout, p.output());
-    return p;
+  const Part& inside() const { return part; }
+  template <class Call, DynamicFlow First, DynamicFlow... Rest>
+  auto around(const Call& call, const First& first, const Rest&... rest) const {
+    return first.in->in_stages(text(axis.data(), static_cast<int>(axis.size())), how.assigned(), first.layout().mesh,
+                               [&] { return call(first, rest...); });
+  }
+  template <DynamicFlow... F>
+  auto operator()(const F&... x) const {
+    return around([&](const auto&... y) { return tessera::detail::called_here(part, y...); }, x...);
   }
 };
 
-}  // namespace tessera::detail
+}  // namespace engine
+
+/// `staged` with a part and an axis that are values: `x | in_stages("stage", model, {.by =
+/// ts::pipeline::share::parameters})`. Each node that the part adds is shared out; what is recomputed together is one.
+template <class Part>
+engine::staged_part<Part> in_stages(std::string axis, const Part& part, stage_options how = {}) {
+  return {std::move(axis), std::move(how), part};
+}
+
+}  // namespace tessera::nn
 
 namespace tessera {
 

@@ -25,6 +25,9 @@ class parameter : public engine::state_tensor {
     return {*this, stored().team()->intern(used), as, times, frozen_, gathered_};
   }
 
+  /// The same parameter as a layer takes it, held by who asks: he sees to its gradient.
+  parameter held_apart() const { return {*this, used_, comes_as_, gathering::held, frozen_}; }
+
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
   parameter alias() const;
   /// Where the gradients of its uses come to: the stored form, or where it is held what was gathered of that.

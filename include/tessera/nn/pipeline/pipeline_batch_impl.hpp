@@ -98,7 +98,7 @@ TESSERA_INLINE void pipeline_run::cut(batch& b) const {
     now.bound = net_.bound_for(x);
     for (std::size_t v = b.inputs.size(); v < cuts.size(); ++v)
       if (cuts[v] && !(now.bound->layout_of(v) == cuts[v]->lies)) refuse(v);
-    now.steps = std::make_shared<const executor::run>(net_.state_, now.bound, b.at, false);
+    now.steps = std::make_shared<const executor::run>(net_.state_, now.bound, b.at, false, &states_);
     now.came.resize(map_.crossings.size());
     now.left.resize(map_.crossings.size());
     now.outputs.resize(my().outputs.size());

@@ -6,21 +6,14 @@
 
 namespace tessera::nn::engine {
 
-TESSERA_INLINE void pipeline_run::forward(batch& b, const pipeline::operation& x) {
+TESSERA_INLINE void pipeline_run::take(batch& b, micro_batch& now, const crossing& c, const at::Tensor& y) const {
+  if (b.trains && has_gradient(b, c)) y.requires_grad_();
+  if (b.trains) now.came[number_of(c)] = y;
+  now.values[c.to] = y;
+}
+
+TESSERA_INLINE void pipeline_run::run_nodes(batch& b, const pipeline::operation& x, int part) {
   micro_batch& now = b.of[static_cast<std::size_t>(x.micro_batch)];
-  const int part = of_.part_of(stage_, x.chunk);
-  const c10::AutoGradMode graph(b.trains);
-  const auto leaf = [&](const crossing& c, at::Tensor y) {
-    if (b.trains && has_gradient(b, c)) y.requires_grad_();
-    if (b.trains) now.came[number_of(c)] = y;
-    now.values[c.to] = y;
-  };
-  for (const crossing& c : map_.crossings)
-    if (c.stays && c.receiver == part) {
-      at::Tensor& y = now.left[number_of(c)];
-      leaf(c, y.detach());
-      if (!b.trains) y.reset();
-    }
   const std::vector<std::size_t>& weighted = weighted_[static_cast<std::size_t>(part)];
   std::size_t next = 0;
   for (std::size_t i = 0; i < my().steps.size();) {
@@ -29,7 +22,7 @@ TESSERA_INLINE void pipeline_run::forward(batch& b, const pipeline::operation& x
         if (b.trains) now.left[number_of(*c)] = now.values[c->from];
         send(b, *c, now.values[c->from], x, false);
       }
-      if (c->receiver == part && !c->stays) leaf(*c, receive(b, *c, x, false));
+      if (c->receiver == part && !c->stays) take(b, now, *c, receive(b, *c, x, false));
       ++i;
       continue;
     }
@@ -51,6 +44,69 @@ TESSERA_INLINE void pipeline_run::forward(batch& b, const pipeline::operation& x
     }
     i = end;
   }
+}
+
+TESSERA_INLINE void pipeline_run::run_own(batch& b, const pipeline::operation& x, int part) {
+  micro_batch& now = b.of[static_cast<std::size_t>(x.micro_batch)];
+  std::vector<std::size_t> takes, gives;
+  const auto once = [](std::vector<std::size_t>& all, std::size_t v) {
+    if (std::find(all.begin(), all.end(), v) == all.end()) all.push_back(v);
+  };
+  for (const crossing& c : map_.crossings) {
+    if (c.receiver == part) {
+      if (!c.stays) take(b, now, c, receive(b, c, x, false));
+      once(takes, c.to);
+    }
+    if (c.sender == part) once(gives, c.from);
+  }
+  for (std::size_t i = 0; i < my().steps.size(); ++i)
+    for (const std::size_t v : my().steps[i].operands)
+      if (map_.part[i] == part && crossed_[i] == nullptr && map_.made_in[v] == stage_map::before) once(takes, v);
+  for (std::size_t k = 0; k < now.outputs.size(); ++k)
+    if (map_.made_in[output_of(k)] == part) once(gives, output_of(k));
+  std::vector<at::Tensor> came;
+  for (const std::size_t v : takes) came.push_back(now.values[v]);
+  const auto nodes = [&](const std::vector<at::Tensor>& given) {
+    check(given.size() == takes.size() ? refusal{} : refusal{code::own_forward_gave, given.size(), takes.size()},
+          "run");
+    std::vector<at::Tensor> values = now.values, left;
+    for (std::size_t k = 0; k < takes.size(); ++k) values[takes[k]] = given[k];
+    for (std::size_t i = 0; i < my().steps.size(); ++i) {
+      if (map_.part[i] != part || crossed_[i] != nullptr) continue;
+      std::vector<std::pair<std::size_t, at::Tensor>> kept;  // for later parts: the last reader of this one lets it go
+      for (const std::size_t v : my().steps[i].operands)
+        if (std::find(gives.begin(), gives.end(), v) != gives.end()) kept.emplace_back(v, values[v]);
+      now.steps->part(i, i + 1, values);
+      for (auto& [v, y] : kept) values[v] = std::move(y);
+    }
+    for (const std::size_t v : gives) left.push_back(values[v]);
+    return left;
+  };
+  const std::vector<at::Tensor> given = options_.forward({stage_, x.chunk, x.micro_batch}, came, nodes);
+  check(given.size() == gives.size() ? refusal{} : refusal{code::own_forward_gave, given.size(), gives.size()},
+        "forward");
+  for (std::size_t k = 0; k < gives.size(); ++k) {
+    tessera::detail::check_local(given[k], *now.steps->where(gives[k]), now.bound->elements[gives[k]], *my().team);
+    now.values[gives[k]] = given[k];
+  }
+  for (const crossing& c : map_.crossings) {
+    if (c.sender != part || c.stays) continue;
+    if (b.trains) now.left[number_of(c)] = now.values[c.from];
+    send(b, c, now.values[c.from], x, false);
+  }
+}
+
+TESSERA_INLINE void pipeline_run::forward(batch& b, const pipeline::operation& x) {
+  micro_batch& now = b.of[static_cast<std::size_t>(x.micro_batch)];
+  const int part = of_.part_of(stage_, x.chunk);
+  const c10::AutoGradMode graph(b.trains);
+  for (const crossing& c : map_.crossings)
+    if (at::Tensor& y = now.left[number_of(c)]; c.stays && c.receiver == part) {
+      take(b, now, c, y.detach());
+      if (!b.trains) y.reset();
+    }
+  if (options_.forward) run_own(b, x, part);
+  else run_nodes(b, x, part);
   for (const crossing& c : map_.crossings)
     if (c.stays && c.sender == part) now.left[number_of(c)] = now.values[c.from];
   for (std::size_t k = 0; k < now.outputs.size(); ++k)
@@ -67,12 +123,12 @@ TESSERA_INLINE std::vector<std::size_t> pipeline_run::steps_with_weights(int par
     if (map_.part[i] != part || crossed_[i] != nullptr) continue;
     for (const executor::recomputed_steps& r : my().recomputed)
       if (r.first <= i && i < r.end) return {};
-    for (const parameter& p : my().states[i].parameters) {
+    for (const parameter& p : states_[i].parameters) {
       const void* leaf = p.stored().local().unsafeGetTensorImpl();
       if (std::find(seen.begin(), seen.end(), leaf) != seen.end()) return {};
       seen.push_back(leaf);
     }
-    if (!my().states[i].parameters.empty()) steps.push_back(i);
+    if (!states_[i].parameters.empty()) steps.push_back(i);
   }
   return steps;
 }
@@ -99,7 +155,9 @@ TESSERA_INLINE void pipeline_run::backward(batch& b, const pipeline::operation& 
   }
   if (x.does == pipeline::work::backward_of_inputs && !weighted_[static_cast<std::size_t>(part)].empty())
     backward_of_inputs(b, now, part, from, gradients);
-  else if (const backward_now window(*this, b); !from.empty()) torch::autograd::backward(from, gradients);
+  else if (const backward_now window(*this, b, !options_.backward); !from.empty() && options_.backward)
+    options_.backward({stage_, x.chunk, x.micro_batch}, from, gradients);
+  else if (!from.empty()) torch::autograd::backward(from, gradients);
   for (std::size_t k = 0; k < now.outputs.size(); ++k)
     if (map_.made_in[output_of(k)] == part) now.outputs[k] = now.outputs[k].detach();
   for (const crossing& c : map_.crossings) {
@@ -156,7 +214,7 @@ TESSERA_INLINE void pipeline_run::backward_of_weights(batch& b, const pipeline::
         y.push_back(all[k].y[r]);
         gradients.push_back(all[k].gradients[r]);
       }
-    for (const parameter& p : my().states[steps[k]].parameters)
+    for (const parameter& p : states_[steps[k]].parameters)
       if (p.leaf().requires_grad()) leaves.push_back(p.leaf());
     if (!y.empty() && !leaves.empty()) calls.push_back(std::move(now));
     all[k] = {};

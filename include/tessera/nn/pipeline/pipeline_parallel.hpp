@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/pipeline/pipeline_run.hpp>
+#include <tessera/operation/network/staged.hpp>
 
 namespace tessera::nn {
 

@@ -10,9 +10,32 @@
 #include <tessera/tensor/change/running_change.hpp>
 
 #include <deque>
+#include <functional>
 #include <string>
 
 namespace tessera::nn {
+
+/// Which pass of a stage a function of one's own sees to.
+struct stage_pass {
+  int stage = 0;
+  int chunk = 0;
+  int micro_batch = 0;
+};
+
+namespace engine {
+
+/// A forward of one's own: what leaves a part of the network, of what comes to it. `run` is what its own nodes do.
+///
+/// These are boxes of this worker, as large as the program says. There come values of other parts in the order of the
+/// moves, then inputs that the part reads. There leave values for other parts, then the outputs that it makes.
+using own_forward = std::function<std::vector<at::Tensor>(
+    const stage_pass& pass, const std::vector<at::Tensor>& came,
+    const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& run)>;
+/// A backward of one's own: what forward gave, and the gradients of that. Without one it is LibTorch's.
+using own_backward = std::function<void(const stage_pass& pass, const std::vector<at::Tensor>& given,
+                                        const std::vector<at::Tensor>& gradients)>;
+
+}  // namespace engine
 
 /// How a network is run in a pipeline.
 struct pipeline_options {
@@ -20,6 +43,8 @@ struct pipeline_options {
   bool loss_is_mean = true;  ///< the loss of a batch is the mean over its rows, else their sum
   /// inputs that are no rows of a batch: each micro-batch has them whole
   std::vector<std::size_t> whole_inputs{};
+  engine::own_forward forward{};  ///< of each part, in place of its nodes; backwards of weights are then not apart
+  engine::own_backward backward{};
 };
 
 namespace engine {
@@ -59,6 +84,11 @@ class pipeline_run {
     std::unique_ptr<tessera::engine::running_change> goes;
   };
 
+  /// A parameter that is stored on one stage and taken on another: by this pipeline, and by the network.
+  struct tied_parameter {
+    parameter taken, known;
+  };
+
   executor::state& my() const { return *net_.state_; }
   std::size_t place_of(int part, pipeline::work does, int m) const;
   std::size_t number_of(const crossing& c) const { return static_cast<std::size_t>(&c - map_.crossings.data()); }
@@ -74,11 +104,24 @@ class pipeline_run {
   std::optional<micro_batch_rows> rows_taken(const batch& b, std::size_t v, int m) const;
   at::Tensor joined(const batch& b, std::size_t k) const;
 
+  /// Takes parameters as this pipeline's steps do: those stored on another stage are held.
+  void take_states();
+  /// Brings those where they are taken, once before all micro-batches; lets them go.
+  void bring_tied(call_site at) const;
+  void let_go_tied() const;
+  /// Brings the sums of their gradients back, once behind all micro-batches.
+  void return_tied(call_site at) const;
+
   batch begin(std::span<const tensor<dyn>> inputs, bool trains, call_site at);
   void enter(batch& b) const;
   void cut(batch& b) const;
   void bind(batch& b) const;
   void forward(batch& b, const pipeline::operation& x);
+  /// The nodes of a part, which send what they make as soon as it is there; or a function of one's own.
+  void run_nodes(batch& b, const pipeline::operation& x, int part);
+  void run_own(batch& b, const pipeline::operation& x, int part);
+  /// Makes a value that came one of which a gradient is asked.
+  void take(batch& b, micro_batch& now, const crossing& c, const at::Tensor& y) const;
   void backward(batch& b, const pipeline::operation& x);
   void backward_of_inputs(const batch& b, micro_batch& now, int part, const std::vector<at::Tensor>& from,
                           const std::vector<at::Tensor>& gradients) const;
@@ -102,6 +145,8 @@ class pipeline_run {
   std::vector<const char*> names_;                  ///< of crossings, in messages
   std::vector<std::vector<std::size_t>> weighted_;  ///< by part: `steps_with_weights`, where backwards are apart
   int stage_ = -1;                                  ///< this worker's, or none
+  std::vector<layer_state> states_;                 ///< of each step
+  std::vector<tied_parameter> tied_;                ///< those of `states_` that are stored on another stage
   std::deque<sent> under_way_;
   std::vector<pipeline::timed_operation> times_;  ///< of this worker's last batch
   double waited_ = 0;                             ///< for other stages, in the operation that runs
@@ -163,4 +208,5 @@ class pipeline_run::backward_now {
 #include <tessera/nn/pipeline/pipeline_batch_impl.hpp>
 #include <tessera/nn/pipeline/pipeline_operations_impl.hpp>
 #include <tessera/nn/pipeline/pipeline_run_impl.hpp>
+#include <tessera/nn/pipeline/tied_parameters_impl.hpp>
 #endif

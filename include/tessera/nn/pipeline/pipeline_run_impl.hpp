@@ -33,6 +33,7 @@ TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view 
   std::vector<const layout*> values;
   for (const layout& x : lie) values.push_back(&x);
   map_ = stages_of(nodes, values, axis_, of_, called);
+  take_states();
   crossed_.assign(nodes.size(), nullptr);
   for (const crossing& c : map_.crossings) {
     const std::string word = fmt::format("crossing {}", &c - map_.crossings.data());
@@ -44,9 +45,10 @@ TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view 
       if (crossed_[i] != nullptr || map_.part[i] != map_.part[r.first])
         throw error(refusal{code::recomputed_over_stages, of_.stage_of(map_.part[r.first])}, called[i]);
   const auto is_of_weights = [](const pipeline::operation& x) { return x.does == pipeline::work::backward_of_weights; };
-  const bool apart = std::any_of(operations_.begin(), operations_.end(), [&](const auto& list) {
-    return std::any_of(list.begin(), list.end(), is_of_weights);
-  });
+  const bool apart = !options_.forward && !options_.backward &&
+                     std::any_of(operations_.begin(), operations_.end(), [&](const auto& list) {
+                       return std::any_of(list.begin(), list.end(), is_of_weights);
+                     });
   for (int part = 0; part < of_.parts(); ++part)
     weighted_.push_back(apart ? steps_with_weights(part) : std::vector<std::size_t>{});
 }
@@ -56,6 +58,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
   using pipeline::work;
   batch b = begin(inputs, trains, at);
   b.last = last;
+  bring_tied(at);
   times_.clear();
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
@@ -83,6 +86,8 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
     for (int s = 0; s < of_.stages; ++s) end_taken(s, ~std::size_t{0});
     if (trains && last && !net_.held_gradients()->members().empty()) net_.held_gradients()->reduce(at);
   }
+  if (trains) return_tied(at);
+  let_go_tied();
   if (trains)
     net_.each_parameter([](const parameter& p) {  // of other stages: what it has none of, its gradient has none of
       const at::Tensor& x = p.stored().local();

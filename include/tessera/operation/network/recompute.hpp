@@ -17,10 +17,14 @@ struct recompute {
   static constexpr Part inside() { return {}; }
   template <class Call, engine::FlowType First, engine::FlowType... Rest>
   constexpr auto around(const Call& call, const First& first, const Rest&... rest) const {
-    const int which = first.in->begin_recomputed();
-    const auto y = call(first, rest...);
-    first.in->end_recomputed(which);
-    return y;
+    const auto again = [&](const auto& in, const auto&... others) {
+      const int which = in.in->begin_recomputed();
+      const auto y = call(in, others...);
+      in.in->end_recomputed(which);
+      return y;
+    };
+    if constexpr (engine::DynamicFlow<First>) return first.in->as_unit(again, first, rest...);
+    else return again(first, rest...);
   }
   template <engine::FlowType... F>
   constexpr auto operator()(const F&... x) const {

@@ -1,54 +1,10 @@
 #pragma once
 
-#include <tessera/plan/refusals.hpp>
+#include <tessera/plan/schedule/v_list.hpp>
 
 #include <span>
 
 namespace tessera::pipeline {
-
-/// The work of a stage on a micro-batch.
-enum class work : signed char {
-  forward,
-  backward,             ///< of inputs and weights together
-  backward_of_inputs,   ///< what the stage before waits for
-  backward_of_weights,  ///< what nobody waits for
-};
-
-/// An operation of a stage: a micro-batch goes through one of its chunks.
-struct operation {
-  work does = work::forward;
-  int micro_batch = 0;
-  int chunk = 0;
-
-  friend constexpr bool operator==(const operation&, const operation&) = default;
-};
-
-/// The number of stages, of chunks of layers that each has, and of micro-batches that a batch is cut into.
-///
-/// Micro-batches go through the network's parts 0, 1, … Stage s has parts s, s + stages, …; or where the network turns
-/// back at both ends, s, 2 · stages − 1 − s, 2 · stages + s, …, and the first stage has its end too.
-struct extent {
-  int stages = 1;
-  int micro_batches = 1;
-  int chunks = 1;
-  bool turns = false;
-
-  /// Refuses numbers below 1.
-  constexpr refusal check() const {
-    return stages < 1 || micro_batches < 1 || chunks < 1 ? refusal{code::pipeline_empty, stages, micro_batches, chunks}
-                                                         : refusal{};
-  }
-  constexpr int forwards() const { return micro_batches * chunks; }  ///< of a stage
-  constexpr int parts() const { return stages * chunks; }
-  constexpr int part_of(int stage, int chunk) const {
-    return chunk * stages + (turns && chunk % 2 == 1 ? stages - 1 - stage : stage);
-  }
-  constexpr int stage_of(int part) const {
-    const int place = part % stages;
-    return turns && part / stages % 2 == 1 ? stages - 1 - place : place;
-  }
-  friend constexpr bool operator==(const extent&, const extent&) = default;
-};
 
 /// Orders of operations that follow from the numbers alone.
 enum class order : signed char {
@@ -56,6 +12,7 @@ enum class order : signed char {
   one_f_one_b,  ///< a forward and a backward in turns (D. Narayanan et al., PipeDream-Flush, ICML 2021)
   interleaved,  ///< the same over several chunks a stage (D. Narayanan et al., Megatron-LM, SC 2021)
   zb_h1,        ///< 1F1B whose backwards of weights fill what waits (P. Qi et al., Zero Bubble, ICLR 2024)
+  zb_v,         ///< over two chunks that turn back, backwards of weights apart, without waiting (the same)
   forward_only
 };
 
@@ -69,14 +26,20 @@ enum class order : signed char {
 /// ZB-H1 begins with min(M, S − s) forwards. Then it runs the backward of inputs of micro-batch i, that of weights of i
 /// − s, and the next forward, in turns. Where all take as long it waits S − 1 steps, a third of what 1F1B does (for M ≥
 /// S), and keeps as much.
+///
+/// ZB-V (`engine::v_list`) has two chunks a stage and turns back. Where all take as long no stage waits between its
+/// first and its last operation, for M ≥ 2 S − 1. It keeps 2 S chunks at most, half a stage each.
 struct schedule {
   order by = order::one_f_one_b;
   extent of;
 
-  constexpr refusal check() const { return of.check(); }
+  constexpr refusal check() const {
+    if (by == order::zb_v && (of.chunks != 2 || !of.turns)) return refusal{code::pipeline_not_v, of.chunks};
+    return of.check();
+  }
   constexpr int count() const {
     if (by == order::forward_only) return of.forwards();
-    return (by == order::zb_h1 ? 3 : 2) * of.forwards();
+    return (by == order::zb_h1 || by == order::zb_v ? 3 : 2) * of.forwards();
   }
 
   constexpr int warm_up(int stage) const {
@@ -84,6 +47,7 @@ struct schedule {
     switch (by) {
       case order::one_f_one_b: return behind < all ? behind : all;
       case order::zb_h1: return behind + 1 < all ? behind + 1 : all;
+      case order::zb_v: return engine::v_list{of.stages, of.micro_batches, stage}.warm_up();
       case order::interleaved: {
         const int some = 2 * behind + (of.chunks - 1) * first_round();
         return some < all ? some : all;
@@ -94,6 +58,7 @@ struct schedule {
 
   /// The i-th operation of a stage, 0 ≤ i < count().
   constexpr operation at(int stage, int i) const {
+    if (by == order::zb_v) return engine::v_list{of.stages, of.micro_batches, stage}.at(i);
     const int warm = warm_up(stage), in_turns = of.forwards() - warm, k = i - warm;
     if (i < warm) return forward(i);
     if (by == order::zb_h1) return zero_bubble(stage, warm, k);

@@ -1,0 +1,179 @@
+// Stages that a network is given, as a type, of values and from a file, beside LibTorch: losses and gradients.
+
+#include "tests/support/tensors.hpp"
+
+#include <tessera/nn/file/network_file.hpp>
+#include <tessera/nn/pipeline/pipeline_parallel.hpp>
+#include <tessera/operation/network/staged.hpp>
+
+namespace staged_runs {
+
+using namespace tessera;
+using namespace tessera::testing;
+using pipeline::share;
+
+struct data : axis<2> {};
+struct stage : axis<3> {};
+struct rows : dyn {};
+
+template <index_t N>
+using layer = nn::linear<N>;
+
+/// Two workers of a stage share rows.
+struct places {
+  using grid = mesh<data, stage>;
+  using input = tensor<partition<grid, blocks<data>, whole, on<stage, 0>>, shape<rows, dim<5>>, double>;
+};
+
+/// Losses and gradients in a pipeline, beside LibTorch's of the whole batch.
+std::string differs(const auto& t, const auto& net, const pipeline::schedule& s,
+                    const std::vector<std::string>& linears) {
+  const at::Tensor x = global_of({24, 5}, numbers{1});
+  std::map<std::string, at::Tensor> w;
+  for (const auto& [key, one] : nn::state_of(net)) w[key] = one.clone().requires_grad_();
+  at::Tensor h = x;
+  for (const std::string& at : linears) h = at::relu(at::linear(h, w.at(at + ".weight"), w.at(at + ".bias")));
+  const at::Tensor loss = h.square().mean();
+  loss.backward();
+  nn::pipeline_parallel pipeline(net, "stage", s);
+  layout lies = value_of<places::input>.layout;
+  lies.dims[0].extent = 24;
+  const tensor<dyn> got = pipeline.forward_backward({distribute(t, lies, x)})[0];
+  std::string wrong =
+      std::abs(full_tensor(got).template item<double>() - loss.item<double>()) > 1e-12 ? "the loss " : "";
+  net.each_parameter([&](const nn::parameter& q) {
+    const at::Tensor off = full_tensor(q.stored().grad()) - w.at(q.path()).grad();
+    if (off.abs().max().template item<double>() > 1e-12) wrong += q.path() + " ";
+  });
+  return wrong;
+}
+
+struct mean_square {
+  constexpr auto operator()(auto x) const { return mean(square(x)); }
+};
+
+const char* const as_file = R"({
+ "inputs": [{"name": "x", "shape": ["rows", 5], "element": "double",
+             "dims": [{"blocks": ["data"]}, {"whole": true}], "meaning": {"stage": {"on": 0}}}],
+ "stages": {"axis": "stage", "by": "parameters", "chunks": 2},
+ "nodes": [{"name": "a", "of": "x", "layer": "linear", "out_features": 8},
+           {"name": "b", "of": "a", "layer": "relu"},
+           {"name": "c", "of": "b", "layer": "linear", "out_features": 8},
+           {"name": "d", "of": "c", "layer": "relu"},
+           {"name": "e", "of": "d", "layer": "linear", "out_features": 8},
+           {"name": "f", "of": "e", "layer": "relu"},
+           {"name": "g", "of": ["f", "f"], "function": "sub"},
+           {"name": "h", "of": ["f", "g"], "function": "mse_loss"}],
+ "outputs": ["h"]})";
+
+TEST_CASE("a staged network trains in a pipeline as the serial one, as a type, of values and from a file",
+          "[law][runtime][gradient]") {
+  using nn::chain;
+  using nn::relu;
+  using pipeline::order;
+  using model = chain<layer<8>, relu, layer<8>, relu, layer<8>, relu, mean_square>;
+  const auto out = in_team<places::grid>([](const team<places::grid>& t) -> std::string {
+    const std::vector<std::string> linears{"0", "2", "4"};
+    const pipeline::schedule turns{order::one_f_one_b, {3, 4}}, chunks{order::interleaved, {3, 6, 2}};
+    std::string wrong;
+    const nn::network<nn::staged<model, stage>, places::input> typed{t, seed{3}};
+    wrong += differs(t, typed, turns, linears);
+    const nn::network<nn::staged<model, stage, nn::chunks<2>>, places::input> twice{t, seed{3}};
+    wrong += differs(t, twice, chunks, linears);
+    const nn::network<nn::staged<model, stage, nn::chunks<2>, nn::turning>, places::input> back{t, seed{3}};
+    wrong += differs(t, back, {order::zb_v, {3, 4, 2, true}}, linears);
+    for (const share by : {share::count, share::parameters, share::memory}) {
+      nn::program p;
+      const auto module = [](const nn::dynamic_flow& x) {
+        return mean(square(x | layer<8>{} | relu{} | layer<8>{} | relu{} | layer<8>{} | relu{}));
+      };
+      p.output(p.input<places::input>() | nn::in_stages("stage", module, {.by = by, .chunks = 2}));
+      const nn::dynamic_network made{t, seed{3}, p};
+      wrong += differs(t, made, chunks, {"0.0", "0.2", "0.4"});
+    }
+    nn::program same;  // parts of a chain, as the compiler shares them out
+    same.output(same.input<places::input>() | nn::staged<model, stage, nn::chunks<2>, nn::turning>{});
+    const nn::dynamic_network parts{t, seed{3}, same};
+    wrong += differs(t, parts, {order::zb_v, {3, 4, 2, true}}, {"0.0", "0.2", "0.4"});
+    nn::program file;
+    nn::read_network(file, as_file, places::grid::value, "network.json");
+    const nn::dynamic_network read{t, seed{3}, file};
+    wrong += differs(t, read, chunks, linears);
+    return wrong;
+  });
+  CHECK(out.errors() == "");
+  for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
+struct model : axis<2> {};
+struct half : axis<2> {};
+using beside = mesh<model, half>;
+
+TEST_CASE("a boundary that is crossed in shares trains alike, and each worker gets no more",
+          "[law][runtime][gradient]") {
+  using input = tensor<partition<beside, whole, whole, on<half, 0>>, shape<rows, dim<5>>, double>;
+  using chain = nn::chain<layer<8>, nn::relu, layer<8>, mean_square>;
+  const auto out = in_team<beside>([](const team<beside>& t) -> std::string {
+    const auto run = [&](const auto& net, index_t& bytes) {
+      nn::pipeline_parallel pipeline(net, "half", pipeline::schedule{pipeline::order::one_f_one_b, {2, 4}});
+      layout lies = value_of<input>.layout;
+      lies.dims[0].extent = 12;
+      const std::vector<tensor<dyn>> given{distribute(t, lies, global_of({12, 5}, numbers{1}))};
+      pipeline.forward_backward(given);
+      for (const at::Tensor& w : net.parameters()) w.mutable_grad().reset();
+      const index_t before = t.state()->total.bytes;
+      const tensor<dyn> loss = pipeline.forward_backward(given)[0];
+      bytes = t.state()->total.bytes - before;
+      std::map<std::string, at::Tensor> all{{"loss", full_tensor(loss)}};
+      net.each_parameter([&](const nn::parameter& q) { all[q.path()] = full_tensor(q.stored().grad()); });
+      return all;
+    };
+    nn::program p;
+    p.output(nn::staged<chain, half, nn::through_shards<model>>{}(p.input<input>()));
+    index_t whole = 0, shares = 0, values = 0;
+    const auto a = run(nn::network<nn::staged<chain, half>, input>{t, seed{3}}, whole);
+    const auto b = run(nn::network<nn::staged<chain, half, nn::through_shards<model>>, input>{t, seed{3}}, shares);
+    const auto c = run(nn::dynamic_network{t, seed{3}, p}, values);
+    std::string wrong;
+    for (const auto& [key, one] : a) {
+      if ((one - b.at(key)).abs().max().template item<double>() > 1e-13) wrong += key + " ";
+      if ((one - c.at(key)).abs().max().template item<double>() > 1e-13) wrong += "of values " + key + " ";
+    }
+    // the second stage gets 12 × 8 numbers either way, and sums gradients of 72 weights in each micro-batch; terms of
+    // the gradient that goes back are summed before it does
+    const index_t all = 12 * 8 * 8 + 4 * 72 * 8, summed = 12 * 4 * 8;
+    if (t.rank() % 2 == 1 && (whole != all || shares != all + summed || values != shares))
+      wrong += fmt::format("{}, {} and {} bytes ", whole, shares, values);
+    return wrong;
+  });
+  CHECK(out.errors() == "");
+  for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
+/// What a worker is told of a module that is shared out so.
+std::string refused(const std::string& axis, const nn::stage_options& how) {
+  const auto out = in_team<places::grid>([&](const team<places::grid>&) {
+    return told([&] {
+      nn::program p;
+      const auto module = [](const nn::dynamic_flow& x) { return mean(square(x | layer<8>{} | nn::relu{})); };
+      p.output(p.input<places::input>() | nn::in_stages(axis, module, how));
+    });
+  });
+  std::string all = out.results[0].value_or("nothing");
+  for (const auto& one : out.results)
+    if (one.value_or("nothing") != all) all += ", " + one.value_or("nothing");
+  return all;
+}
+
+TEST_CASE("what cannot be shared out to stages is refused by code", "[refusal]") {
+  CHECK(refused("stage", {}) == "none");
+  CHECK(refused("stages", {}) == "tessera.partition.axis");
+  CHECK(refused("stage", {.chunks = 2}) == "tessera.pipeline.stages");
+  CHECK(refused("stage", {.chunks = 0}) == "tessera.pipeline.empty");
+  CHECK(refused("stage", {.by = share::sizes, .given = {2, 2}}) == "tessera.pipeline.sizes");
+  CHECK(refused("stage", {.by = share::weights, .given = {1, 2, 3}}) == "tessera.pipeline.sizes");
+  CHECK(refused("stage", {.through = "models"}) == "tessera.partition.axis");
+  CHECK(refused("stage", {.through = "stage"}) == "tessera.partition.twice");
+}
+
+}  // namespace staged_runs
