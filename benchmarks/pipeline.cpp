@@ -7,6 +7,8 @@
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tessera.hpp>
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <chrono>
 #include <vector>
