@@ -9,6 +9,7 @@
 #include <tessera/nn/file/layer_table.hpp>
 #include <tessera/nn/network/program.hpp>
 
+#include <cmath>
 #include <numeric>
 #include <set>
 
@@ -72,7 +73,10 @@ inline tensors boxes_of(const layout& x, element e, const at::Tensor& global, in
                         std::uint64_t salt) {
   const layout_oracle m{x};
   const auto terms = terms_of(m);
-  const auto other = [&](int n, int term) { return value_at(salt, n, term, kind_of_values::numbers) / 16; };
+  const auto other = [&](int n, int term) {
+    const double any = value_at(salt, n, term, kind_of_values::numbers) / 16;
+    return has_cotangent(e) ? any : std::floor(any);  // of integers, integers
+  };
   const at::Tensor all = global.contiguous();
   const values v = dealt(m, [&](int n, int term) {
     const std::set<int>& held = terms[static_cast<std::size_t>(n)];
