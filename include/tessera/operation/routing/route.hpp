@@ -5,6 +5,7 @@
 #include <tessera/operation/layer/value_options.hpp>
 #include <tessera/operation/routing/routed_layouts.hpp>
 #include <tessera/operation/routing/routing_options.hpp>
+#include <tessera/operation/rule/axes_by_name.hpp>
 
 namespace tessera {
 
