@@ -34,6 +34,25 @@ auto on_devices(int size, F&& f, bool library_sums = false) {
   });
 }
 
+/// Two calls, each in an order that has a number or among all others; the second worker ends one before it begins the
+/// other, which the first one began before.
+std::string crosswise(transport& c, int salt, std::uint64_t order, std::uint64_t other) {
+  flight a(c, gathered(2, 9), salt, order);
+  flight b(c, gathered(2, 11), salt + 1, other);
+  if (c.rank() == 0) {
+    a.start();
+    b.start();
+    a.finish();
+    b.finish();
+  } else {
+    b.start();
+    b.finish();
+    a.start();
+    a.finish();
+  }
+  return a.right() + b.right();
+}
+
 }  // namespace
 
 TEST_CASE("over NCCL a Move puts every element where its layout says, and a Fold is its transpose", "[law][runtime]") {
@@ -267,19 +286,7 @@ TEST_CASE("a call over NCCL that others began behind calls which its worker has 
           "[refusal]") {
   device_machine machine;
   const auto all = on_devices(2, [](const std::shared_ptr<transport>& c) {
-    flight a(*c, gathered(2, 9), 1);
-    flight b(*c, gathered(2, 11), 2);
-    if (c->rank() == 0) {
-      a.start();
-      b.start();
-      a.finish();
-      b.finish();
-    } else {
-      b.start();
-      b.finish();
-      a.start();
-      a.finish();
-    }
+    crosswise(*c, 1, 0, 0);
     return true;
   });
   CHECK(all.codes == std::vector<std::string>(2, "tessera.agree.order"));
@@ -289,22 +296,7 @@ TEST_CASE("calls over NCCL that have orders of their own begin in any order amon
   device_machine machine;
   const auto all = on_devices(2, [](const std::shared_ptr<transport>& c) {
     std::string wrong;
-    for (int salt = 1; salt < 40; salt += 2) {
-      flight a(*c, gathered(2, 9), salt, 1);
-      flight b(*c, gathered(2, 11), salt + 1, 2);
-      if (c->rank() == 0) {
-        a.start();
-        b.start();
-        a.finish();
-        b.finish();
-      } else {
-        b.start();
-        b.finish();
-        a.start();
-        a.finish();
-      }
-      wrong += a.right() + b.right();
-    }
+    for (int salt = 1; salt < 40; salt += 2) wrong += crosswise(*c, salt, 1, 2);
     return wrong;
   });
   INFO(all.errors());

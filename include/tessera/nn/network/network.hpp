@@ -6,17 +6,17 @@
 
 namespace tessera::detail {
 
+/// What asks a layer, as it is kept, for the extent that data give; null of others.
+template <class L, class Kept>
+constexpr auto measured_by(Kept) -> std::optional<nn::engine::open_extents> (*)(const void*, const nn::measured_call&) {
+  if constexpr (nn::engine::Measured<L>)
+    return [](const void* kept, const nn::measured_call& x) { return nn::engine::extent_for(Kept{}(kept), x); };
+  else return nullptr;
+}
+
 /// Notes what run time needs.
 struct running {
   using record = nn::engine::node_record;
-
-  using measures = std::optional<nn::engine::open_extents> (*)(const void*, const nn::measured_call&);
-  template <class L>
-  static constexpr measures measured_by() {
-    if constexpr (nn::engine::Measured<L>)
-      return [](const void*, const nn::measured_call& x) { return nn::engine::extent_for(L{}, x); };
-    else return nullptr;
-  }
 
   template <class On>
   struct noted;
@@ -33,13 +33,14 @@ struct running {
       static const nn::engine::running_layer<L> layer{L{}};
       return layer(c);
     }
-    static constexpr record value{layer_record_of<applied<L, In...>>, &plan_for, &forward, measured_by<L>()};
+    static constexpr record value{layer_record_of<applied<L, In...>>, &plan_for, &forward,
+                                  measured_by<L>([](const void*) { return L{}; })};
   };
   template <Described L, class... In>
   struct noted<applied<L, In...>> {
     static constexpr nn::engine::node_record value{
         layer_record_of<applied<L, In...>>, &plan_described<description_type<L>>,
-        &nn::engine::forward_described<description_type<L>>, measured_by<L>()};
+        &nn::engine::forward_described<description_type<L>>, measured_by<L>([](const void*) { return L{}; })};
   };
   template <class On>
   static constexpr const record* record_of() {

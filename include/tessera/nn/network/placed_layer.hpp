@@ -73,14 +73,6 @@ struct kept_layer {
   nn::engine::running_layer<L> runs{layer};
 };
 
-/// What asks a layer, as it is kept, for the extent that data give; null of others.
-template <class L, class Kept>
-constexpr auto measured_by(Kept) -> std::optional<nn::engine::open_extents> (*)(const void*, const nn::measured_call&) {
-  if constexpr (nn::engine::Measured<L>)
-    return [](const void* kept, const nn::measured_call& x) { return nn::engine::extent_for(Kept{}(kept), x); };
-  else return nullptr;
-}
-
 template <class L>
 inline constexpr layer_functions functions_of_layer{
     L::name,
