@@ -1,6 +1,8 @@
 # headers_alone: compiles each header over LibTorch on its own, but for LibTorch's, which are read once. CMake's check
-# of the other floors would read them for each, which took more than half of all that clang compiles. And all headers of
-# the library one behind the other, from the first to the last and back: a program includes them in any order.
+# of the other floors would read them for each, which took more than half of all that clang compiles. A header is
+# compiled as the compiled form has it, without the definitions behind it: those are headers too, and alone as well.
+# And all headers of the library one behind the other, from the first to the last and back: a program includes them in
+# any order, and with their definitions.
 
 set(alone "")
 set(each "")
@@ -22,7 +24,7 @@ foreach(floor IN ITEMS torch header_only)
   foreach(header IN LISTS headers)
     cmake_path(RELATIVE_PATH header BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/include OUTPUT_VARIABLE name)
     set(source ${PROJECT_BINARY_DIR}/headers_alone/${name}.cpp)
-    file(CONFIGURE OUTPUT ${source} CONTENT "#include <${name}>\n")
+    file(CONFIGURE OUTPUT ${source} CONTENT "#define TESSERA_COMPILED\n#include <${name}>\n")
     list(APPEND alone ${source})
   endforeach()
 endforeach()

@@ -158,8 +158,8 @@ class atomic_file : regular_file {
   // The disk works while what comes next is computed. What fails here is met by the flush.
   void begin_to_flush() {
 #ifdef __linux__
-    constexpr std::uint64_t at_once = 8 << 20;
-    if (written_ - flushing_ < at_once) return;
+    constexpr std::uint64_t flushed_together = 8 << 20;
+    if (written_ - flushing_ < flushed_together) return;
     static_cast<void>(::sync_file_range(descriptor_, static_cast<::off64_t>(flushing_),
                                         static_cast<::off64_t>(written_ - flushing_), SYNC_FILE_RANGE_WRITE));
     flushing_ = written_;

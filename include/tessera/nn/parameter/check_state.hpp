@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/parameter/state_tensor.hpp>
+#include <tessera/nn/refusals.hpp>
 
 #include <map>
 #include <string>
