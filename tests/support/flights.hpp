@@ -120,13 +120,14 @@ inline std::array<flight, 3> three(transport& c, index_t large, int salt) {
 /// Two and three calls under way, ended in every pair of orders on even and odd workers.
 inline std::string every_order(transport& c) {
   std::string wrong;
-  int salt = 1;
+  int salt = 1, number = 0;
   for (const index_t large : {index_t{0}, index_t{20000}})
     for (const int count : {2, 3}) {
       std::array<int, 3> even{0, 1, 2};
       do {
         std::array<int, 3> odd{0, 1, 2};
         do {
+          if (!tried(number++)) continue;
           auto calls = three(c, large, salt);
           salt += 3;
           for (int i = 0; i < count; ++i) calls[static_cast<std::size_t>(i)].start();
@@ -243,11 +244,12 @@ inline std::string in_turns(transport& c) {
 /// own.
 inline std::string many_of_one(transport& c) {
   std::string wrong;
-  int salt = 1;
+  int salt = 1, number = 0;
   for (const index_t large : {index_t{0}, index_t{20000}})
     for (const step& s : {gathered(c.size(), 9 + large), summed(c.size(), 9 + large), summed_on(c.size(), 9 + large, 0),
                           sent(c.size(), 9 + large, 0, c.size() - 1)})
       for (std::size_t most = 5; most <= 9; ++most) {
+        if (!tried(number++)) continue;
         dice d{static_cast<std::uint64_t>(salt * 31 + c.rank())};
         flight first(c, s, salt);
         std::deque<flight> calls;

@@ -113,16 +113,12 @@ struct parts {
     return of.zigzag ? dealt().pieces(wanted) : holders(wanted);
   }
 
-  /// How many elements the largest part holds; of tiles. Of an even cut in order it is the first.
+  /// How many elements the largest part holds. Of balanced tiles it is the first.
   constexpr index_t largest() const {
-    if (of.zigzag) {
-      index_t most = 0;
-      for (int k = 0; k < count(); ++k) most = detail::larger(most, size_of(dealt().held(k)));
-      return most;
-    }
-    index_t n = tile(of.extent, 0).size();
-    for (int k = 1; of.bounds != nullptr && k < count(); ++k) n = detail::larger(n, tile(of.extent, k).size());
-    return n;
+    if (of.kind == cover::tiled && of.bounds == nullptr && !of.zigzag) return tile(of.extent, 0).size();
+    index_t most = 0;
+    for (int k = 0; k < count(); ++k) most = detail::larger(most, size_of(held(k)));
+    return most;
   }
 
   /// Whether each part here is a part of `outer` or lies in one, at the same coordinates: cut as it is, and perhaps

@@ -68,11 +68,12 @@ TEST_CASE("shards step as whole parameters do, to the bit, by every elementwise 
     for (const auto type : {at::kDouble, at::kFloat}) {
       const auto others = on_mesh(row_of(workers), [&](const team_handle& team) {
         std::string differ;
+        int number = 0;
         for (std::size_t rule = 0; rule < elementwise_rules().size(); ++rule)
           for (const index_t bytes : {index_t{25} << 20, index_t{200}})
             for (const auto& [stage, passes] : {std::pair(1, 1), std::pair(1, 3), std::pair(2, 1)})
-              if (!steps_alike(team, type, {.stage = stage, .masters = false, .bundle_bytes = bytes},
-                               elementwise_rules()[rule], passes))
+              if (tried(number++) && !steps_alike(team, type, {.stage = stage, .masters = false, .bundle_bytes = bytes},
+                                                  elementwise_rules()[rule], passes))
                 differ += fmt::format(" rule {} of {} passes in stage {}, {} bytes;", rule, passes, stage, bytes);
         return differ;
       });

@@ -171,9 +171,11 @@ TEST_CASE("pieces with more scores than are held at once are met in several", "[
   const auto out = in_team<mesh<sequence<2>>>([](const team<mesh<sequence<2>>>& t) -> std::string {
     const sizes n{4, 600, 600, 2, 1, 3, 2};  // 2,400 queries by head on each, so some hundred keys at once
     std::string all;
-    for (const bool causal : {false, true})
-      if (const std::string why = differs(t.state(), n, {.causal = causal, .masked = causal}, causal, at::kDouble);
-          !why.empty())
+    int number = 0;
+    for (const bool causal : {true, false})
+      if (!tried(number++)) continue;
+      else if (const std::string why = differs(t.state(), n, {.causal = causal, .masked = causal}, causal, at::kDouble);
+               !why.empty())
         all += fmt::format("{}: {}\n", causal ? "causal" : "whole", why);
     return all;
   });

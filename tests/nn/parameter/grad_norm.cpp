@@ -158,6 +158,29 @@ TEST_CASE("each element of a gradient counts once, whatever its parameter's layo
   });
 }
 
+TEST_CASE("a gradient that some workers lack counts zero on these, whether it is terms or copies", "[gradient]") {
+  judge_team<ring>([](auto& t) -> std::string {
+    layout terms;
+    terms.mesh = ring::value;
+    terms.placements.resize(1);
+    terms.dims.resize(1);
+    terms.dims[0].extent = 4;
+    layout cut = tessera::stored_form(terms);
+    cut.placements[0] = {};
+    cut.cut_by(0, 0);
+    loose net;
+    for (const layout& x : {terms, cut})
+      net.all.emplace_back(t.state(), fmt::format("p{}", net.all.size()), parameter_value{"p", x, x, {}},
+                           element::float64, seed{1});
+    if (nn::grad_norm(net) != 0) return "nobody has a gradient, and there is a norm";
+    for (const nn::parameter& p : net.all)
+      if (t.rank() % 2 == 1) p.stored().local().mutable_grad() = at::ones_like(p.stored().local());
+    // Workers 1, 3 and 5 have terms of four elements; of what is cut, 1 and 3 have an element each.
+    const double norm = nn::grad_norm(net), wanted = std::sqrt(4 * 9 + 2);
+    return std::abs(norm - wanted) < 1e-12 ? "" : fmt::format("{} and not {}", norm, wanted);
+  });
+}
+
 TEST_CASE("a norm that is no number or no norm is refused where that is asked for, and changes nothing", "[refusal]") {
   judge_team<plane>(
       [](auto& t) -> std::string {

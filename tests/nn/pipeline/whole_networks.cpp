@@ -174,14 +174,13 @@ std::string differs(const kind& k, pipeline::order by, int micro_batches, index_
 
 TEST_CASE("five steps in a pipeline are those of the network in micro-batches", "[law][runtime][gradient]") {
   using pipeline::order;
+  int number = 0;
   for (const kind& k : kinds()) {
     INFO(k.name);
-    if (!k.over_rows) {
-      CHECK(differs<mesh<stages<2>>>(k, order::one_f_one_b, 3, 8) == "");
-      CHECK(differs<mesh<stages<3>>>(k, order::gpipe, 4, 16) == "");
-    }
-    CHECK(differs<mesh<data<2>, stages<3>>>(k, order::one_f_one_b, 4, 13) == "");
-    CHECK(differs<mesh<data<2>, stages<3>>>(k, order::zb_h1, 4, 13) == "");
+    if (!k.over_rows && tried(number++)) CHECK(differs<mesh<stages<2>>>(k, order::one_f_one_b, 3, 8) == "");
+    if (!k.over_rows && tried(number++)) CHECK(differs<mesh<stages<3>>>(k, order::gpipe, 4, 16) == "");
+    if (tried(number++)) CHECK(differs<mesh<data<2>, stages<3>>>(k, order::one_f_one_b, 4, 13) == "");
+    if (tried(number++)) CHECK(differs<mesh<data<2>, stages<3>>>(k, order::zb_h1, 4, 13) == "");
   }
 }
 

@@ -22,9 +22,27 @@ struct named_elements {
     sizes[static_cast<std::size_t>(dim)] = extent;
     const at::Tensor wide = y.to(tessera::detail::added_in(y.scalar_type()));
     at::Tensor sums = at::zeros(sizes, wide.options());
-    if (rows) sums.index_add_(dim, indices, wide);
+    if (!sums.device().is_cpu()) sums.index_put_(every_place(wide, indices), wide, true);
+    else if (rows) sums.index_add_(dim, indices, wide);
     else sums.scatter_add_(dim, indices, wide);
     return sums.to(y.scalar_type());
+  }
+
+ private:
+  /// The indices of each element along all dimensions. Devices add by these in the order of the elements, so copies
+  /// have the same bits; by those of one dimension they add in any order.
+  c10::List<std::optional<at::Tensor>> every_place(const at::Tensor& y, const at::Tensor& indices) const {
+    c10::List<std::optional<at::Tensor>> all;
+    for (int d = 0; d < y.dim(); ++d) {
+      if (d == dim && !rows) {
+        all.push_back(indices);
+        continue;
+      }
+      std::vector<index_t> along(static_cast<std::size_t>(y.dim()), 1);
+      along[static_cast<std::size_t>(d)] = y.size(d);
+      all.push_back((d == dim ? indices : at::arange(y.size(d), indices.options())).view(along));
+    }
+    return all;
   }
 };
 

@@ -31,12 +31,15 @@ inline double norm_of_box(const at::Tensor& g, double order) {
 /// The norm of what this worker counts of a gradient: copies count on the first that has them, and terms as their sum.
 /// A number that is not finite counts on any worker.
 inline double part_of_norm(const nn::engine::stepped_tensor& one, double order) {
-  const at::Tensor& g = one.gradient();
-  if (!g.defined()) return 0;
+  const at::Tensor& own = one.gradient();
   const team_handle& team = one.lies->team();
   const layout given = cotangent(one.lies->layout());
   const layout counted = stored_form(given);
-  const tensor<dyn> summed = tensor_of(team, counted, change_layout(team, given, counted, g.detach()));
+  at::Tensor g = own.defined() ? own.detach() : own;
+  if (given != counted)  // all workers sum terms, so one without a gradient brings zeros
+    g = change_layout(team, given, counted, g.defined() ? g : at::zeros_like(one.leaf()));
+  if (!g.defined()) return 0;
+  const tensor<dyn> summed = tensor_of(team, counted, g);
   if (summed.local().numel() == 0) return 0;
   const double norm = norm_of_box(summed.local(), order);
   return is_first_copy(summed, placement::invariant) || !std::isfinite(norm) ? norm : 0;

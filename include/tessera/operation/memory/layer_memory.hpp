@@ -8,18 +8,10 @@
 
 namespace tessera::detail {
 
-/// The most elements that a worker holds along a dimension.
-constexpr index_t longest(const parts& p) {
-  if (p.of.kind == cover::tiled) return p.largest();
-  index_t most = 0;
-  for (int k = 0; k < p.count(); ++k) most = larger(most, size_of(p.held(k)));
-  return most;
-}
-
 /// The bytes of a tensor on the worker that has most of it.
 constexpr index_t bytes_held(const layout& x, element e) {
   index_t n = bytes_of(e);
-  for (int d = 0; d < x.dims.count; ++d) n = capped_product(n, longest(parts(x, d)));
+  for (int d = 0; d < x.dims.count; ++d) n = capped_product(n, parts(x, d).largest());
   return n;
 }
 
@@ -121,7 +113,7 @@ constexpr edge_memory edges_of(const layer_plan& p, element e) {
       most_of = here > most_of ? here : most_of;
     }
     share += most_of;
-    if (most > 0) m.kept = capped_sum(m.kept, m.padded / longest(held) * most);
+    if (most > 0) m.kept = capped_sum(m.kept, m.padded / held.largest() * most);
   }
   return share <= most_edges ? m : edge_memory{};
 }
@@ -137,8 +129,8 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
   for (int d = 0; d < used.dims.count; ++d) {
     const parts held(used, d);
     const parts given(raw, d);
-    index_t most = longest(held);
-    copied = capped_product(copied, d >= first       ? longest(given)
+    index_t most = held.largest();
+    copied = capped_product(copied, d >= first       ? given.largest()
                                     : d == first - 1 ? smaller(most, p.saves.columns)
                                                      : most);
     if (d >= first) {
@@ -180,10 +172,10 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   const int first = p.used().dims.count - p.saves.windows.count;
   index_t copied = capped_product(bytes_of(e), p.saves.columns);
   for (int d = first; d < p.used().dims.count; ++d)
-    copied = capped_product(copied, capped_product(longest(parts(p.used(), d)), p.saves.windows[d - first].kernel));
+    copied = capped_product(copied, capped_product(parts(p.used(), d).largest(), p.saves.windows[d - first].kernel));
   m.returning = capped_sum(m.returning, copied);
   for (int d = 0; d < first - 1 && p.saves.windows.count < 3; ++d)
-    copied = capped_product(copied, longest(parts(p.used(), d)));
+    copied = capped_product(copied, parts(p.used(), d).largest());
   m.scratch = capped_sum(m.scratch, copied);
   if (const edge_memory edges = edges_of(p, e); edges.padded > 0) {
     m.operands[0].fresh = false;
@@ -200,7 +192,7 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   for (int d = 0; d < p.raw().dims.count; ++d) {
     const parts inputs(p.used(), d);
     const parts outputs(p.raw(), d);
-    const index_t given = longest(outputs);
+    const index_t given = outputs.largest();
     index_t most = given;
     for (int k = 0; d >= first && k < outputs.count(); ++k)
       if (!inputs.held(k)[0].empty() && !outputs.held(k)[0].empty())

@@ -25,11 +25,7 @@ constexpr index_t rows_of(const layout& x) {
 constexpr index_t rows_of_largest_part(const layout& x) {
   index_t n = rows_of(x) == dynamic ? dynamic : 1;
   for (int d = 0; d + 1 < x.dims.count && n != dynamic; ++d) {
-    const parts of(x, d);
-    index_t most = of.of.kind == cover::tiled ? of.largest() : 0;
-    for (int k = 0; of.of.kind != cover::tiled && k < of.count(); ++k)  // a range of a longer dimension is uneven
-      most = larger(most, size_of(of.held(k)));
-    n = capped_product(n, most);
+    n = capped_product(n, parts(x, d).largest());
   }
   return n;
 }

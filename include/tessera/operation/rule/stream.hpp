@@ -53,8 +53,7 @@ struct streamed_parts {
 constexpr index_t bytes_of_row(const layout& x, int dim, element e) {
   index_t n = bytes_of(e);
   for (int d = 0; d < x.dims.count; ++d)
-    if (d != dim)
-      n = detail::capped_product(n, x.dims[d].kind == cover::tiled ? parts(x, d).largest() : x.dims[d].extent);
+    if (d != dim) n = detail::capped_product(n, parts(x, d).largest());
   return n;
 }
 
