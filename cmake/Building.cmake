@@ -61,6 +61,22 @@ function(tessera_together target count)
   target_compile_options(${target} PRIVATE -Wno-shadow)  # files that are built as one share names
 endfunction()
 
+# tessera_together_apart(target count file...): these files are built with one another, and with none of the others.
+function(tessera_together_apart target count)
+  get_target_property(all ${target} SOURCES)
+  list(REMOVE_ITEM all ${ARGN})
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
+  set(apart ${ARGN})
+  foreach(list IN ITEMS all apart)
+    set(number 0)
+    foreach(file IN LISTS ${list})
+      math(EXPR group "${number} / ${count}")
+      set_source_files_properties(${file} PROPERTIES UNITY_GROUP ${list}_${group})
+      math(EXPR number "${number} + 1")
+    endforeach()
+  endforeach()
+endfunction()
+
 # The environment of every test: one thread a worker, an Open MPI that runs as root on fewer cores than ranks, and a
 # name server that does not answer costs mpirun, which asks for its own host's name where /etc/hosts lacks it, one
 # second instead of five.

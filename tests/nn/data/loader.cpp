@@ -1,15 +1,8 @@
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/data/loader.hpp>
 #include <tessera/nn/data/shuffled_order.hpp>
-
-#include <torch/data/dataloader.h>
-#include <torch/data/datasets/map.h>
-#include <torch/data/datasets/shared.h>
-#include <torch/data/datasets/stateful.h>
-#include <torch/data/datasets/tensor.h>
-#include <torch/data/samplers/sequential.h>
-#include <torch/data/transforms/stack.h>
 
 #include <map>
 #include <numeric>
@@ -17,7 +10,7 @@
 
 // Batches of samples, each worker its own: the same global batches on every mesh.
 
-namespace tessera::testing {
+namespace tessera::testing::loaders {
 namespace {
 
 using nn::loader;
@@ -499,4 +492,4 @@ TEST_CASE("steps that are none, and states that are no loader's, are refused, an
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::loaders

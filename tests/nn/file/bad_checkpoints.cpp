@@ -1,8 +1,7 @@
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/file/checkpoint.hpp>
-
-#include <torch/optim/adam.h>
 
 #include <sys/resource.h>
 #include <unistd.h>

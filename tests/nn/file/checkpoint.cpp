@@ -1,14 +1,13 @@
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/file/checkpoint.hpp>
 
-#include <torch/optim/adam.h>
-#include <torch/optim/lbfgs.h>
 #include <unistd.h>
 
 #include <fstream>
 
-namespace tessera::testing {
+namespace tessera::testing::checkpoints {
 namespace {
 
 struct saved_batch : dyn {};
@@ -180,4 +179,4 @@ TEST_CASE("entries that no checkpoint can have are refused", "[refusal]") {
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::checkpoints

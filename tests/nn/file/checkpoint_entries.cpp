@@ -1,4 +1,5 @@
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/file/checkpoint.hpp>
 #include <tessera/nn/file/weights_file.hpp>
@@ -6,15 +7,6 @@
 #include <tessera/nn/training/loss_scaler.hpp>
 #include <tessera/tensor/memory/memory_count.hpp>
 
-#include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/optim/adagrad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/rmsprop.h>
-#include <torch/optim/schedulers/step_lr.h>
-#include <torch/optim/sgd.h>
 #include <unistd.h>
 
 // What checkpoints keep: every optimizer, tiles and parts of serial tensors, modules, averages, small state, schedules.

@@ -1,10 +1,8 @@
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/file/checkpoint.hpp>
 #include <tessera/nn/file/weights_file.hpp>
-
-#include <torch/nn/modules/embedding.h>
-#include <torch/nn/modules/linear.h>
 
 #include <sys/resource.h>
 #include <unistd.h>

@@ -1,16 +1,11 @@
 #include "tests/support/counting_transport.hpp"
 #include "tests/support/leaf_training.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/file/checkpoint.hpp>
 #include <tessera/nn/gradient/bundle_shards.hpp>
 #include <tessera/nn/gradient/data_parallel.hpp>
 
-#include <torch/nn/modules/activation.h>
-#include <torch/optim/adagrad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/rmsprop.h>
-#include <torch/optim/sgd.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -19,7 +14,7 @@
 // ZeRO of stages 1 and 2 for a module of LibTorch: what workers step that divide its bundles, beside what they step
 // whole.
 
-namespace tessera::testing {
+namespace tessera::testing::sharded {
 namespace {
 
 using nn::bundle_shards;
@@ -433,4 +428,4 @@ TEST_CASE("a gradient that is given by hand is refused", "[refusal]") {
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::sharded

@@ -1,21 +1,13 @@
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/gradient/data_parallel.hpp>
-
-#include <torch/nn/functional/loss.h>
-#include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/embedding.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
 
 #include <numeric>
 
 // A module of LibTorch, trained by several workers with samples of their own: what one process makes of all samples.
 
-namespace tessera::testing {
+namespace tessera::testing::copies {
 namespace {
 
 using nn::data_parallel;
@@ -380,4 +372,4 @@ TEST_CASE("a parameter that comes later, and a backward of one worker alone, are
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::copies

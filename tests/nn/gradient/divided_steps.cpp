@@ -1,17 +1,9 @@
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/file/checkpoint.hpp>
 #include <tessera/nn/gradient/data_parallel.hpp>
 
-#include <torch/nn/functional/loss.h>
-#include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/batchnorm.h>
-#include <torch/nn/modules/container/sequential.h>
-#include <torch/nn/modules/linear.h>
-#include <torch/nn/utils/clip_grad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/sgd.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -19,7 +11,7 @@
 
 // Data parallel modules whose optimizer's state is divided by an option: one program, with and without.
 
-namespace tessera::testing {
+namespace tessera::testing::divided_steps {
 namespace {
 
 using nn::data_parallel;
@@ -368,4 +360,4 @@ TEST_CASE("workers that divide in other ways are told so", "[refusal]") {
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::divided_steps

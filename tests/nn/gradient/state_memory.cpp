@@ -1,15 +1,14 @@
 #include "tests/support/leaf_training.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/gradient/bundle_shards.hpp>
 #include <tessera/nn/training/average.hpp>
 #include <tessera/tensor/memory/memory_count.hpp>
 
-#include <torch/optim/adamw.h>
-
 // The bytes a parameter that a worker of d keeps where bfloat16 is used, and floats are stepped by Adam. Others count
 // 6 + 12/d: 2 of the parameter, 4 of its gradient; 4 of the master and 8 of Adam, divided.
 
-namespace tessera::testing {
+namespace tessera::testing::state_memory {
 namespace {
 
 /// What is alive at the points of a step of two passes, in bytes a parameter.
@@ -139,4 +138,4 @@ TEST_CASE("networks keep 12/d bytes a parameter that is stored as float tiles, a
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::state_memory

@@ -1,10 +1,8 @@
 // A transformer whose samples, sequence and heads are all cut, beside one of plain LibTorch; and a sequence whose
 // scores no worker could hold.
 
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
-
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/layer/cross_entropy.hpp>
 #include <tessera/nn/network/network.hpp>

@@ -1,7 +1,6 @@
-#include <torch/nn/utils/clip_grad.h>
-
 #include "tests/support/counting_transport.hpp"
 #include "tests/support/leaf_training.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/file/checkpoint.hpp>
 #include <tessera/nn/gradient/bundle_shards.hpp>
@@ -10,9 +9,6 @@
 #include <tessera/nn/training/loss_scaler.hpp>
 #include <tessera/tensor/memory/memory_count.hpp>
 
-#include <torch/nn/modules/batchnorm.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/sgd.h>
 #include <unistd.h>
 
 #include <bit>
@@ -20,7 +16,7 @@
 
 // A module of LibTorch that data_parallel or bundle_shards has: its gradients judged and scaled, its weights averaged.
 
-namespace tessera::testing {
+namespace tessera::testing::state_values {
 namespace {
 
 using nn::average;
@@ -565,4 +561,4 @@ TEST_CASE("who trains a module while averages stand in its place is told, and it
 }
 
 }  // namespace
-}  // namespace tessera::testing
+}  // namespace tessera::testing::state_values

@@ -1,12 +1,11 @@
 // Weights that two stages share, beside one process that has them once.
 
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/parameter/grad_norm.hpp>
 #include <tessera/nn/pipeline/pipeline_parallel.hpp>
-
-#include <torch/optim/adam.h>
 
 namespace tied_weights {
 

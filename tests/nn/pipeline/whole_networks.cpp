@@ -2,14 +2,13 @@
 // same micro-batches one after another.
 
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/parameter/grad_norm.hpp>
 #include <tessera/nn/pipeline/micro_batch_rows.hpp>
 #include <tessera/nn/pipeline/pipeline_parallel.hpp>
 #include <tessera/operation/attention/attention.hpp>
-
-#include <torch/optim/adam.h>
 
 namespace pipelined_networks {
 

@@ -1,9 +1,7 @@
 #include "tests/support/tensors.hpp"
+#include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/serial/outermost_modules.hpp>
-
-#include <torch/nn/modules/activation.h>
-#include <torch/nn/modules/linear.h>
 
 namespace tessera::testing::outermost {
 namespace {
