@@ -52,4 +52,20 @@ TEST_CASE("the first worker of a team prints, the others put nothing into words"
     }
 }
 
+TEST_CASE("the first worker of a typed team prints", "[runtime]") {
+  struct row : axis<3> {};
+  using line = mesh<row>;
+  std::string printed[3];
+  const auto all = in_world(3, [&](const std::shared_ptr<transport>& carrier) {
+    const team<line> t(std::make_shared<team_state>(carrier, line::value));
+    std::ostringstream to;
+    printing(t, to) << "loss " << 0.5;
+    printed[carrier->rank()] = to.str();
+    return true;
+  });
+  REQUIRE(all.well());
+  CHECK(printed[0] == "loss 0.5");
+  CHECK((printed[1].empty() && printed[2].empty()));
+}
+
 }  // namespace tessera::testing::printing_first
