@@ -123,7 +123,7 @@ class program {
       here.emplace(*stages_, goes_on);
       x = arrived(x);
     }
-    const int which = goes_on ? writes_.recomputed_count - 1 : begin_recomputed();
+    const int which = goes_on ? writes_.go_on_recomputed() : begin_recomputed();
     auto y = f(x);
     end_recomputed(which);
     recomputed_as_ = name;

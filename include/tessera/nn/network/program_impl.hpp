@@ -96,7 +96,7 @@ TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_nod
          record.name);
   std::vector<tensor_value> y;
   for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, record.elements[0])});
-  if (stages_) stages_->added(writes_.node_count, p, record.elements);
+  if (stages_) stages_->added(writes_.node_count, p, record.elements, writes_.times_again);
   make_room(x.size());
   kept_->records.emplace_back(std::shared_ptr<const tessera::detail::placed_node>(std::move(placed)), &record);
   kept_->results.push_back(std::move(y));
