@@ -44,6 +44,9 @@ class program {
   /// The tensor that a flow stands for.
   const tensor_value& value_of(const dynamic_flow& x) const;
 
+  /// Its arithmetic, as `ts::multiply_adds` counts that of a type; extents that only data give are `rows`.
+  tessera::engine::arithmetic_value multiply_adds(index_t rows = 1) const;
+
   // What flows ask of their program.
   template <class L, class... F>
   auto add(const L& layer, bool numbered, const F&... x) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/network/program.hpp>
+#include <tessera/operation/network/multiply_adds.hpp>
 
 #include <limits>
 
@@ -30,6 +31,12 @@ TESSERA_INLINE void program::refuse(const refusal& why, const char* name) const 
   const auto here = writes_.here();
   tessera::engine::check(
       why, tessera::detail::layer_at(tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), name));
+}
+
+TESSERA_INLINE tessera::engine::arithmetic_value program::multiply_adds(index_t rows) const {
+  const tessera::engine::arithmetic_value all = tessera::engine::arithmetic_of(finish().view, rows);
+  tessera::engine::check(tessera::engine::check(all), "multiply_adds");
+  return all;
 }
 
 TESSERA_INLINE program::finished program::finish() const {

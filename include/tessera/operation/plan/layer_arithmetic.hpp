@@ -54,7 +54,7 @@ constexpr shared_count held_along(const layout& x, int d) {
 }
 
 /// Multiply-adds of a product on the workers: axes that cut none of its dimensions have it once on each coordinate.
-constexpr shared_count count_of(const layer_plan& p, const counted_product& by) {
+constexpr shared_count work_of_product(const layer_plan& p, const counted_product& by) {
   shared_count all;
   unsigned cut = 0;
   for (int f = 0; f < by.count; ++f) {
@@ -87,10 +87,10 @@ constexpr shared_count count_of(const layer_plan& p, const counted_product& by) 
 }
 
 /// The elements of the largest tensor that a layer without products takes or gives; none of one that computes nothing.
-constexpr index_t elements_of(const layer_plan& p) {
+constexpr index_t largest_of(const layer_plan& p) {
   if (p.outputs() == 0 || (p.saves.view && p.saves.passes)) return 0;
   index_t most = 0;
-  const auto count = [&](const held_extents& x) { most = larger(most, count_of(p, counted_product({x}, 1)).most); };
+  const auto count = [&](const held_extents& x) { most = larger(most, work_of_product(p, counted_product({x}, 1)).most); };
   for (int i = 0; i < p.inputs(); ++i) count(p.used_extents(i));
   for (int i = 0; i < p.outputs(); ++i) count(p.raw_extents(i));
   return most;
@@ -116,13 +116,13 @@ constexpr arithmetic_value arithmetic_of(const layer_plan& p, const operand_elem
   for (int i = 0; i < p.outputs(); ++i) returns = returns || has_cotangent(p.element_of(i, e[0]));
   for (int i = 0; i < p.products(); ++i) {
     const counted_product& by = p.product(i);
-    const detail::shared_count n = detail::count_of(p, by);
+    const detail::shared_count n = detail::work_of_product(p, by);
     const operations one = operations{n.total, n.most} * (is_complex(e[0]) && by.lengths == 0 ? 4 : 1);
     all.forward += one;
     if (returns) all.backward += one * by.back;
   }
   if (p.products() > 0) return all;
-  all.forward.elements = detail::elements_of(p);
+  all.forward.elements = detail::largest_of(p);
   if (returns) all.backward.elements = all.forward.elements;
   return all;
 }

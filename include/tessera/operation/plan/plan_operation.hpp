@@ -70,7 +70,7 @@ constexpr layer_plan plan_operation(const signature& op, const layout& x, const 
   if (!p.why.ok()) return p;
   p = detail::one_operation(x, x, op, operands);
   for (const parameter_value& w : parameters) p.add_parameter(w);
-  engine::add_products(p, op);
+  engine::count_products(p, op);
   return p;
 }
 

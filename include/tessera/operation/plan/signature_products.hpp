@@ -21,7 +21,7 @@ constexpr bool is_first(const signature& op, int o, int d) {
 }
 
 // Whether a letter of operands [0, last] is in what comes behind them, or in the result.
-constexpr bool is_wanted(const signature& op, int last, char letter) {
+constexpr bool wanted_behind(const signature& op, int last, char letter) {
   bool found = engine::index_of(op.result, letter) >= 0;
   for (int o = last + 1; o < op.operands.count; ++o) found = found || engine::index_of(op.operands[o], letter) >= 0;
   return found;
@@ -37,7 +37,7 @@ constexpr bool contracts(const signature& op) {
   if (op.kind != linearity::multilinear || op.operands.count < 2) return false;
   for (const letters& l : op.operands)
     for (char letter : l)
-      if (!detail::is_wanted(op, op.operands.count - 1, letter) &&
+      if (!detail::wanted_behind(op, op.operands.count - 1, letter) &&
           (op.of(letter).how == treatment::plain || op.of(letter).how == treatment::whole ||
            op.of(letter).how == treatment::streamed))
         return true;
@@ -47,7 +47,7 @@ constexpr bool contracts(const signature& op) {
 /// Adds the multiply-adds of a contraction whose operands are those of the plan, then its parameters. Operands are
 /// multiplied one after another, as LibTorch's einsum does: each product has the letters of both, of the ones before it
 /// those that are wanted behind it.
-constexpr void add_products(layer_plan& p, const signature& op) {
+constexpr void count_products(layer_plan& p, const signature& op) {
   if (!p.why.ok() || !contracts(op)) return;
   static_vector<held_extents, 4> lies;
   int brought = 0;
@@ -65,7 +65,7 @@ constexpr void add_products(layer_plan& p, const signature& op) {
       for (int d = 0; d < op.operands[o].count; ++d) {
         const char letter = op.operands[o][d];
         if (!detail::is_first(op, o, d)) continue;
-        if (o < last && index_of(op.operands[last], letter) < 0 && !detail::is_wanted(op, last - 1, letter)) continue;
+        if (o < last && index_of(op.operands[last], letter) < 0 && !detail::wanted_behind(op, last - 1, letter)) continue;
         const int there = index_of(op.result, letter);
         if (there >= 0 && detail::resizes(op.of(letter).how)) result.dims |= 1u << there;
         else own.dims |= 1u << d;
