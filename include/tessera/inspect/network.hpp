@@ -16,9 +16,9 @@ inline std::string grouped(index_t n) {
 
 }  // namespace engine
 
-/// A network as a table, from its type alone: for each node its operands, results, layouts and parameters, its traffic,
-/// the bytes alive meanwhile, and the multiply-adds of all workers forward. Marks show lines across which a value that is read later
-/// stays alive.
+/// A network as a table, from its type alone: for each node its operands, results, layouts and parameters, its traffic
+/// and the bytes alive meanwhile. The last column has the multiply-adds of all workers forward. Marks show lines across
+/// which a value that is read later stays alive.
 template <class Network, class... Bindings>
 std::string network_table(const Bindings&... bindings) {
   const engine::network_rows<Network> all(bindings...);
@@ -50,7 +50,8 @@ std::string network_table(const Bindings&... bindings) {
     if (!between) m[static_cast<std::size_t>(2 * drawn.row_lane[r])] = '*';
     return m;
   };
-  line("", "", "layer", chain ? "" : "reads", "shape", "lies", {"forward B", "backward B", "lower bound", "memory B", "mult-adds"});
+  line("", "", "layer", chain ? "" : "reads", "shape", "lies",
+       {"forward B", "backward B", "lower bound", "memory B", "mult-adds"});
   for (std::size_t r = 0; r < all.rows.size(); ++r) {
     const engine::network_row& row = all.rows[r];
     if (row.is == engine::network_row::kind::output && chain) continue;
@@ -101,7 +102,8 @@ std::string network_table(const Bindings&... bindings) {
 }
 
 /// The same as JSON: for each layer its path, operands, results, parameters, traffic and multiply-adds in both
-/// directions and memory meanwhile; then the sums. An operand is named by its node's place among the layers, or by an input's name.
+/// directions and memory meanwhile; then the sums. An operand is named by its node's place among the layers, or by an
+/// input's name.
 ///
 /// Extents are numbers, or names where nothing binds them; traffic needs all of them.
 template <class Network, class... Bindings>
@@ -163,7 +165,8 @@ std::string network_json(const Bindings&... bindings) {
       "{{\"mesh\": {}, \"inputs\": [{}], \"layers\": [{}], \"outputs\": [{}], {}, {}, \"memory\": {{\"forward\": {}, "
       "\"training\": {}, \"parameters\": {}, \"held\": {}, \"travelling\": {}}}}}",
       engine::json_string(text_of(all.rows[0].lies[0].mesh)), inputs, layers, outputs, both(all.traffic),
-      arithmetic_json(all.arithmetic), all.memory.forward, all.memory.training, all.memory.parameters, all.memory.held, all.memory.travelling);
+      arithmetic_json(all.arithmetic), all.memory.forward, all.memory.training, all.memory.parameters, all.memory.held,
+      all.memory.travelling);
 }
 
 }  // namespace tessera

@@ -79,9 +79,9 @@ TEST_CASE("a convolution makes a multiply-add for each output, input channel of 
   using space = tensor<partition<grid, blocks<data>, blocks<model>, whole, whole, whole>,
                        shape<rows, dim<6>, dim<5>, dim<6>, dim<7>>, float>;
   constexpr index_t out = outputs(5, 2, 1, 0, 1) * outputs(6, 2, 1, 0, 2) * outputs(7, 3, 2, 1, 1);
-  STATIC_REQUIRE(of<space, nn::conv<9, kernel<2, 2, 3>, stride<1, 1, 2>, padding<0, 0, 1>, dilation<1, 2, 1>, groups<3>>>(
-                     3)
-                     .forward == operations{3 * 9 * out * 2 * 12, 2 * 3 * out * 2 * 12, 0});
+  STATIC_REQUIRE(
+      of<space, nn::conv<9, kernel<2, 2, 3>, stride<1, 1, 2>, padding<0, 0, 1>, dilation<1, 2, 1>, groups<3>>>(3)
+          .forward == operations{3 * 9 * out * 2 * 12, 2 * 3 * out * 2 * 12, 0});
   // a transposed one makes them for each input, and once more for those of a halo
   using few = tensor<partition<grid, blocks<data>, whole, whole>, shape<rows, dim<4>, dim<5>>, float>;
   STATIC_REQUIRE(of<few, nn::conv_transpose<6, kernel<3>, stride<2>, groups<2>>>(3).forward ==
@@ -99,8 +99,8 @@ TEST_CASE("a convolution makes a multiply-add for each output, input channel of 
   CHECK(multiply_adds<wider>(bind<rows>(3)).forward == operations{3 * 4 * held * 6 * 3, 2 * 4 * most * 6 * 3, 0});
 }
 
-/// What workers compute of attention, pair by pair: queries dealt by `parts` chunks, to as many workers or, in a zigzag,
-/// half of them.
+/// What workers compute of attention, pair by pair: queries dealt by `parts` chunks, to as many workers or, in a
+/// zigzag, half of them.
 struct seen_pairs {
   index_t total = 0, most = 0;
 
@@ -240,7 +240,8 @@ struct product {
 TEST_CASE("a sum of products makes one for each index of all letters, from the left where it has several", "[law]") {
   using a = tensor<partition<grid, blocks<data>, blocks<model>, whole>, shape_of<3, 8, 5>, float>;
   using b = tensor<partition<grid, blocks<data>, whole, whole>, shape_of<3, 7, 5>, float>;
-  STATIC_REQUIRE(multiply_adds<network_type<sums<scores>, a, b>>().forward == operations{3 * 8 * 7 * 5, 2 * 3 * 7 * 5, 0});
+  STATIC_REQUIRE(multiply_adds<network_type<sums<scores>, a, b>>().forward ==
+                 operations{3 * 8 * 7 * 5, 2 * 3 * 7 * 5, 0});
   using cut = tensor<partition<grid, blocks<data>, blocks<model>, whole>, shape_of<3, 7, 5>, float>;
   constexpr auto come = multiply_adds<network_type<sums<parts_come>, a, cut>>();  // all parts, one after another
   STATIC_REQUIRE(come.forward == operations{3 * 8 * 7 * 5, 2 * 3 * 7 * 5, 0});
@@ -279,7 +280,8 @@ TEST_CASE("an operation of one's own is counted by its letters, or by its elemen
   using x = tensor<partition<grid, blocks<data>, whole>, shape_of<9, 4>, float>;
   using w = tensor<partition<grid, blocks<model>, whole>, shape_of<5, 4>, float>;
   using f = tensor<partition<grid, whole>, shape_of<4>, float>;
-  STATIC_REQUIRE(multiply_adds<network_type<applies<own_product>, x, w>>().forward == operations{9 * 5 * 4, 5 * 2 * 4, 0});
+  STATIC_REQUIRE(multiply_adds<network_type<applies<own_product>, x, w>>().forward ==
+                 operations{9 * 5 * 4, 5 * 2 * 4, 0});
   STATIC_REQUIRE(multiply_adds<network_type<applies<scaled>, x, f>>().forward == operations{0, 0, 5 * 4});
   using q = tensor<partition<grid, blocks<data>, whole, whole>, shape_of<3, 6, 4>, float>;
   using k = tensor<partition<grid, blocks<data>, whole, whole>, shape_of<3, 8, 4>, float>;

@@ -53,12 +53,9 @@ class network_reader {
     const file::json_cursor here = said.only({"axis", "by", "given", "rows", "chunks", "turns", "through"});
     nn::stage_options how;
     const std::string by = here.has("by") ? here.at("by").word() : "count";
-    const std::pair<const char*, share> words[]{{"count", share::count},
-                                                {"parameters", share::parameters},
-                                                {"memory", share::memory},
-                                                {"time", share::time},
-                                                {"weights", share::weights},
-                                                {"sizes", share::sizes}};
+    const std::pair<const char*, share> words[]{{"count", share::count},     {"parameters", share::parameters},
+                                                {"memory", share::memory},   {"time", share::time},
+                                                {"weights", share::weights}, {"sizes", share::sizes}};
     const auto* const found =
         std::find_if(std::begin(words), std::end(words), [&](const auto& w) { return by == w.first; });
     if (found == std::end(words)) here.at("by").fault("is none of count, parameters, memory, time, weights and sizes");

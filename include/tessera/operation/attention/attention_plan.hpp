@@ -103,9 +103,9 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   p.saves.returning = 2;
 }
 
-// Each pair of a query and a key that it sees is multiplied by the features of both, and its weight by those of the
-// values. Backward makes scores once more, since no worker keeps them. Packed sequences and masks count as if all was
-// seen, since only data know. `sequence` is the dimension of queries and keys.
+// Each pair of a query and a key that it sees makes a multiply-add of each feature of both, and of each of the value.
+// Backward makes scores once more, since no worker keeps them. Packed sequences and masks count as if all was seen,
+// since only data know. `sequence` is the dimension of queries and keys.
 constexpr void count_attention(layer_plan& p, const attention_form& form, int sequence) {
   constexpr index_t all = INT64_MAX / 4;
   const bool streams = p.exchanges() > 0 && p.sent_extents().at == p.used_extents(1).at;

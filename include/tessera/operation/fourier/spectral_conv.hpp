@@ -146,8 +146,8 @@ constexpr layer_plan plan_of(const spectral& layer, const tensor_value& in) {
     bool real = false;
     for (int d : s.steps[i].dims) real = real || layer.is_last(d);
     const int back = p.exchanges() - i;
-    for (const held_extents& of : {i == 0 ? p.used_extents() : p.brought_extents(i - 1),
-                                   i == 0 ? p.raw_extents() : p.sent_extents(back)})
+    for (const held_extents& of :
+         {i == 0 ? p.used_extents() : p.brought_extents(i - 1), i == 0 ? p.raw_extents() : p.sent_extents(back)})
       detail::count_transform(p, of, s.steps[i].dims, real);
   }
   p.add_product({p.made_extents(), p.weight_extents().only(1)}, 4);  // complex numbers

@@ -67,8 +67,8 @@ constexpr arithmetic_value arithmetic_of(const program_view<Record>& program, in
 /// The arithmetic of a network with given dynamic extents, in multiply-adds: `multiply_adds<net>(
 /// bind<batch>(64)).forward.total`, of all workers, and `.busiest_worker`.
 ///
-/// Products are counted: contractions, attention by the keys that queries see, transforms. Backward makes twice as many,
-/// of attention's scores three times, and what is recomputed once more. One is two floating-point operations.
+/// Products are counted: contractions, attention by the keys that queries see, transforms. Backward makes twice as
+/// many, of attention's scores three times, and what is recomputed once more. One is two floating-point operations.
 template <class Network, class... Bindings>
 constexpr engine::arithmetic_value multiply_adds(const Bindings&... bindings) {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
@@ -85,7 +85,7 @@ constexpr engine::arithmetic_value multiply_adds(const Bindings&... bindings) {
         const engine::arithmetic_value a =
             detail::program_arithmetic<Network::program>::under(detail::extents_bound(bindings...));
         if (!engine::check(a).ok())
-          engine::stop(engine::check(a));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+          engine::stop(engine::check(a));  // [tessera.cost.overflow] more moves or is computed than can be counted
         return a;
       }
     }

@@ -196,11 +196,11 @@ namespace nn {
 /// `staged<chain<block, block, block, block>, stage, by_parameters>`.
 ///
 /// Parts of chains within it count too; a part is whole on a stage, with what is in it. `how` is `by_count`,
-/// `by_parameters`, `by_memory<rows>`, `by_time<rows>`, `by_weights<…>` or `by_sizes<…>`, and `chunks<c>` and `turning` where a schedule
-/// passes stages several times; `through_shards<model>` lets the workers of an axis send a share each. What a part
-/// gives, several flows too, goes to the next one. Keys, plans and results are those of the chain with `to` written
-/// out. In a program that is put together while it runs a module may stand in place of the chain: there each node is a
-/// part.
+/// `by_parameters`, `by_memory<rows>`, `by_time<rows>`, `by_weights<…>` or `by_sizes<…>`, and `chunks<c>` and `turning`
+/// where a schedule passes stages several times; `through_shards<model>` lets the workers of an axis send a share each.
+/// What a part gives, several flows too, goes to the next one. Keys, plans and results are those of the chain with `to`
+/// written out. In a program that is put together while it runs a module may stand in place of the chain: there each
+/// node is a part.
 template <class Module, class Axis, class... How>
 struct staged {
   template <engine::FlowType First, engine::FlowType... Rest>

@@ -25,8 +25,8 @@ constexpr index_t pairs_seen(const interval& queries, index_t n, index_t before,
   if (queries.empty()) return 0;
   const auto series = [](index_t first, index_t count) { return count * first + count * (count - 1) / 2; };
   const auto within = [&](index_t at) { return smaller(larger(at, queries.lo), queries.hi); };
-  const index_t full = within(n - after);   // queries from here on see keys up to the last
-  const index_t far = within(before);       // queries from here on do not see the first
+  const index_t full = within(n - after);  // queries from here on see keys up to the last
+  const index_t far = within(before);      // queries from here on do not see the first
   const index_t up_to = series(queries.lo + after + 1, full - queries.lo) + (queries.hi - full) * n;
   return up_to - series(far - before, queries.hi - far);
 }
@@ -72,8 +72,7 @@ constexpr shared_count work_of_product(const layer_plan& p, const counted_produc
   if (by.count == 0) return {0, 0};
   const layout& first = p.layout_of(by.of[0]);
   for (int a = 0; a < first.placements.count; ++a)
-    if ((cut >> a & 1u) == 0 && first.placements[a].kind != placement::on)
-      all *= {first.mesh.axes[a].extent, 1};
+    if ((cut >> a & 1u) == 0 && first.placements[a].kind != placement::on) all *= {first.mesh.axes[a].extent, 1};
   index_t times = by.times;
   if (by.lengths != 0) {
     index_t logarithms = 0;
@@ -90,7 +89,9 @@ constexpr shared_count work_of_product(const layer_plan& p, const counted_produc
 constexpr index_t largest_of(const layer_plan& p) {
   if (p.outputs() == 0 || (p.saves.view && p.saves.passes)) return 0;
   index_t most = 0;
-  const auto count = [&](const held_extents& x) { most = larger(most, work_of_product(p, counted_product({x}, 1)).most); };
+  const auto count = [&](const held_extents& x) {
+    most = larger(most, work_of_product(p, counted_product({x}, 1)).most);
+  };
   for (int i = 0; i < p.inputs(); ++i) count(p.used_extents(i));
   for (int i = 0; i < p.outputs(); ++i) count(p.raw_extents(i));
   return most;

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <tessera/operation/plan/counted_product.hpp>
 #include <tessera/operation/plan/hold_window.hpp>
 #include <tessera/operation/plan/parameter_layout.hpp>
 #include <tessera/operation/plan/parameter_value.hpp>
-#include <tessera/operation/plan/counted_product.hpp>
 #include <tessera/operation/plan/saved_tensors.hpp>
 #include <tessera/operation/plan/traffic.hpp>
 #include <tessera/operation/rule/infer.hpp>
@@ -72,8 +72,8 @@ class layer_plan {
     products_[products_count_] = product_slot(engine::counted_product(of, times));
     return products_[products_count_++].taken;
   }
-  /// The extents of an operand as it is used, of a result as the local operation gives it, of a parameter as it is
-  /// used, of what an exchange brings and takes away, of what the operation makes besides.
+  /// The extents of an operand and a parameter as they are used, and of a result as the local operation gives it.
+  /// Others are those of what an exchange brings and takes away, and of what the operation makes besides.
   constexpr engine::held_extents used_extents(int i = 0) const { return {inputs_[i].behind}; }
   constexpr engine::held_extents raw_extents(int i = 0) const { return {outputs_[i].at.before}; }
   constexpr engine::held_extents weight_extents(int i = 0) const { return {parameters_[i].at.behind}; }

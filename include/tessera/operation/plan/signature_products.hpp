@@ -45,8 +45,8 @@ constexpr bool contracts(const signature& op) {
 }
 
 /// Adds the multiply-adds of a contraction whose operands are those of the plan, then its parameters. Operands are
-/// multiplied one after another, as LibTorch's einsum does: each product has the letters of both, of the ones before it
-/// those that are wanted behind it.
+/// multiplied one after another, as LibTorch's einsum does. A product has all letters of both; a letter is gone before
+/// it where nothing behind wants it.
 constexpr void count_products(layer_plan& p, const signature& op) {
   if (!p.why.ok() || !contracts(op)) return;
   static_vector<held_extents, 4> lies;
@@ -65,7 +65,8 @@ constexpr void count_products(layer_plan& p, const signature& op) {
       for (int d = 0; d < op.operands[o].count; ++d) {
         const char letter = op.operands[o][d];
         if (!detail::is_first(op, o, d)) continue;
-        if (o < last && index_of(op.operands[last], letter) < 0 && !detail::wanted_behind(op, last - 1, letter)) continue;
+        if (o < last && index_of(op.operands[last], letter) < 0 && !detail::wanted_behind(op, last - 1, letter))
+          continue;
         const int there = index_of(op.result, letter);
         if (there >= 0 && detail::resizes(op.of(letter).how)) result.dims |= 1u << there;
         else own.dims |= 1u << d;

@@ -111,7 +111,7 @@ class recorder {
   int scope_count = 0;
   int recomputed_count = 0;
   int times_again = 0;  ///< how often the next node is computed again: as often as what is being recomputed has it
-  refusal why;  ///< the first thing that only values said, and that does not fit
+  refusal why;          ///< the first thing that only values said, and that does not fit
 
   /// Adds a node and says its number.
   constexpr int add(const Record* record, std::initializer_list<program_value> operands, int results, bool numbered) {
