@@ -24,9 +24,9 @@ std::string network_table(const Bindings&... bindings) {
   const engine::network_rows<Network> all(bindings...);
   const bool chain = all.is_chain();
   const engine::lanes drawn = all.drawn();
-  std::size_t names = 13, reads = 0, shapes = 14, covers = 24;
+  std::size_t names = 13, reads = 0, shapes = 10, covers = 24;
   for (const engine::network_row& r : all.rows) {
-    names = std::max(names, r.name.size() + r.path.size() + 3);
+    names = std::max(names, r.name.size() + r.path.size() + (r.path.empty() ? 2 : 3));
     if (!chain) reads = std::max(reads, all.reads(r).size() + 2);
     for (const layout& x : r.lies) covers = std::max(covers, engine::covers_text(x).size() + 2);
     for (const layout& x : r.lies) shapes = std::max(shapes, engine::shape_text(x).size() + 2);
