@@ -166,14 +166,45 @@ TEST_CASE("nodes are shared out so that the most arithmetic of a stage is least 
     CHECK(p->multiply_adds(10).of_a_worker() == all);
     CHECK(p->multiply_adds(10).forward.total == 10 * (5 * 30 + 30 * 4 + 4 * 40 + 40 * 12 + 12 * 3));
   }
-  // what is recomputed takes its forward once more, as a stage too
-  const auto again = [](const nn::dynamic_flow& x) {
-    return x | nn::recompute<nn::chain<layer<40>, layer<8>>>{} | layer<10>{} | layer<60>{};
+}
+
+const char* const recomputed = R"({
+ "inputs": [{"name": "x", "shape": ["rows", 5], "element": "double",
+             "dims": [{"blocks": ["data"]}, {"whole": true}], "meaning": {"stage": {"on": 0}}}],
+ "stages": {"axis": "stage", "by": "time", "rows": 8},
+ "nodes": [{"name": "a", "of": "x", "layer": "linear", "out_features": 40, "recompute": "first"},
+           {"name": "b", "of": "a", "layer": "linear", "out_features": 8, "recompute": "first"},
+           {"name": "c", "of": "b", "layer": "linear", "out_features": 10},
+           {"name": "d", "of": "c", "layer": "linear", "out_features": 60},
+           {"name": "e", "of": "d", "layer": "linear", "out_features": 5}],
+ "outputs": ["e"]})";
+
+TEST_CASE("what is recomputed takes its forward once more, as a stage of a program too", "[law]") {
+  using two = nn::chain<layer<40>, layer<8>>;  // 520 multiply-adds a row, then 80, 600 and 300
+  const auto nodes = []<class First>(std::type_identity<First>) {
+    const auto module = [](const nn::dynamic_flow& x) { return x | First{} | layer<10>{} | layer<60>{} | layer<5>{}; };
+    nn::program p;
+    p.output(p.input<places::input>() | nn::in_stages("stage", module, {.by = share::time, .rows = 8}));
+    std::vector<int> all;
+    for (const auto& [work, count] : on_stages(p, 8)) all.push_back(count);
+    return all;
   };
-  nn::program twice;
-  twice.output(twice.input<places::input>() | again);
-  CHECK(twice.multiply_adds(2).backward.total == 2 * twice.multiply_adds(2).forward.total + 2 * (5 * 40 + 40 * 8));
-  CHECK_THROWS_WITH(twice.multiply_adds(INT64_MAX / 2), Catch::Matchers::Contains("tessera.cost.overflow"));
+  CHECK(nodes(std::type_identity<nn::recompute<two>>{}) == std::vector<int>{2, 2, 1});
+  CHECK(nodes(std::type_identity<two>{}) == std::vector<int>{3, 1, 1});
+  nn::program file;
+  nn::read_network(file, recomputed, places::grid::value, "network.json");
+  std::vector<int> of_file;
+  for (const auto& [work, count] : on_stages(file, 8)) of_file.push_back(count);
+  CHECK(of_file == std::vector<int>{2, 2, 1});
+  nn::program p;
+  p.output(p.input<places::input>() | nn::recompute<two>{} | layer<10>{});
+  CHECK(p.multiply_adds(2).backward.total == 2 * p.multiply_adds(2).forward.total + 2 * 520);
+}
+
+TEST_CASE("more multiply-adds of a program than can be counted are refused", "[refusal]") {
+  nn::program p;
+  p.output(p.input<places::input>() | layer<40>{});
+  CHECK_THROWS_WITH(p.multiply_adds(INT64_MAX / 2), Catch::Matchers::Contains("tessera.cost.overflow"));
 }
 
 struct model : axis<2> {};
