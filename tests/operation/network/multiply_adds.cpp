@@ -1,6 +1,7 @@
 // The arithmetic of layers and networks beside closed formulas, and counts of every pair and every term.
 
 #include "tests/support/catch.hpp"
+#include "tests/support/generate.hpp"
 
 #include <tessera/functions.hpp>
 #include <tessera/network.hpp>
@@ -328,6 +329,62 @@ TEST_CASE("projections, experts and classes count as the linear layers that they
   using labels = tensor<partition<grid, blocks<data>>, shape<rows>, std::int64_t>;
   using loss = network_type<nn::linear_cross_entropy<10, cut_out<model>>, features_of, labels>;
   STATIC_REQUIRE(multiply_adds<loss>(bind<rows>(5)).forward == operations{5 * 8 * 10, 3 * 8 * 4, 0});
+}
+
+/// The elements that a worker has of a tensor, without one of its dimensions.
+index_t elements_on(const layout& x, int rank, int without = -1) {
+  const holding held = held_by(x, rank);
+  index_t n = 1;
+  for (int d = 0; d < x.dims.count; ++d) n *= d == without ? 1 : size_of(held[d]);
+  return x.dims.count == 0 || held.count > 0 ? n : 0;
+}
+
+TEST_CASE("what is counted at once is what all workers make, one after another, of any layout", "[law]") {
+  testing::dice d(11);
+  int planned = 0, wrong = 0, repeated = 0;
+  for (int i = 0; i < testing::trials(1500); ++i) {
+    const mesh_value mesh = testing::roll_mesh(d);
+    static_vector<index_t, max_dimensions> extents;
+    const int space = d.roll(0, 2), groups = d.roll(1, 2), channels = groups * d.roll(1, 4);
+    extents.push(d.roll(1, 6));
+    extents.push(channels);
+    for (int s = 0; s < space; ++s) extents.push(d.roll(3, 13));
+    const layout x = testing::roll_layout(d, mesh, extents, {.invariant = true, .haloed = true, .zigzag = true});
+    contraction layer;
+    layer.feature = 1;
+    layer.out = groups * d.roll(1, 5);
+    layer.groups = space > 0 ? groups : 1;
+    layer.transposed = space > 0 && d.once_in(3);
+    index_t taps = 1;
+    for (int s = 0; s < space; ++s) {
+      layer.kernels.push({d.roll(1, 3), d.roll(1, 2), d.roll(0, 1), d.roll(0, 1), d.roll(1, 2)});
+      taps *= layer.kernels[s].kernel;
+    }
+    const layer_plan p = plan_of(layer, tensor_value{x, element::float32});
+    if (!p.why.ok()) continue;
+    ++planned;
+    operations all;
+    for (int w = 0; w < mesh.size(); ++w) {
+      const int rank = mesh.rank(mesh.at(w));
+      const layout& each = layer.transposed ? p.used() : p.raw();
+      const index_t here = elements_on(each, rank) * elements_on(p.weight(0), rank, 0);
+      all.total += here;
+      all.busiest_worker = std::max(all.busiest_worker, here);
+    }
+    operand_elements e;
+    e.push(element::float32);
+    const arithmetic_value got = arithmetic_of(p, e);
+    wrong += !(got.forward == all) || !(got.backward == all * 2);
+    // no worker makes a part of what another one makes: all of the serial count, once or on all copies
+    index_t serial = layer.transposed ? 0 : channels / layer.groups * taps;
+    for (const dimension& one : p.raw().dims) serial *= one.tiles() ? one.extent : 0;
+    if (serial == 0) continue;
+    wrong += all.total < serial || all.total % serial != 0 || mesh.size() % (all.total / serial) != 0;
+    repeated += all.total > serial;
+  }
+  CHECK(wrong == 0);
+  CHECK(planned > testing::trials(200));
+  CHECK((repeated > 0 && repeated < planned));
 }
 
 TEST_CASE("what lies on one coordinate of an axis is computed there alone", "[plan]") {
