@@ -2,6 +2,8 @@
 
 #include <tessera/plan/refusals.hpp>
 
+#include <initializer_list>
+
 namespace tessera::engine {
 
 /// The arithmetic of one direction of a layer or a network. Products are counted in multiply-adds.
