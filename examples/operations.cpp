@@ -94,6 +94,7 @@ struct film {
     p.add_input(y.layout);
     p.add_output(z.layout);
     p.add_parameter(w);
+    p.add_product({p.raw_extents(), p.weight_extents().without(1)});  // 2 · c multiply-adds for each n and f
     p.add_buffer({"samples", ts::stored_form(ts::weight_for(x.layout, {})), ts::init::zeros(), ts::element::int64});
     return p;
   }

@@ -176,21 +176,23 @@ static_assert(ts::traffic<net_type>(ts::bind<batch>(20)).forward.busiest_worker_
 void table_of_layers() {
   // [table]
   shows("\n" + ts::network_table<net_type>(ts::bind<batch>(20)), R"(
-layer         shape         lies                                    forward B  backward B lower bound    memory B
-input         20x1x9x9      whole whole blocks(row) blocks(col)
-0 conv        20x6x9x9      whole whole blocks(row) blocks(col)         6,400       9,280      15,680      72,640
-  weight      6x1x3x3       whole whole whole whole invariant(row) invariant(col)
-  bias        6             whole invariant(row) invariant(col)
-1 relu        20x6x9x9      whole whole blocks(row) blocks(col)             0           0           0      84,160
-2 max_pool    20x6x3x3      whole whole blocks(row) blocks(col)        16,320      16,320      32,640     112,960
-repartition   20x6x3x3      whole blocks(row, col) whole whole          6,240       6,240      12,480      81,280
-3 flatten     20x54         whole grains of 9(row, col)                     0           0           0      77,440
-4 linear      20x4          whole blocks(row, col)                      1,920       1,920       3,840      81,544
-  weight      4x54          whole grains of 9(row, col)
-  bias        4             blocks(row, col)
-in all, bytes received by all workers                                  30,880      33,760      64,640
-by the busiest worker                                                  15,040      12,400
-memory of a worker: forward alone, with backward, parameters           71,840     112,960       1,064
+layer        shape     lies                                    forward B  backward B lower bound    memory B   mult-adds
+input        20x1x9x9  whole whole blocks(row) blocks(col)
+0 conv       20x6x9x9  whole whole blocks(row) blocks(col)         6,400       9,280      15,680      72,640      87,480
+  weight     6x1x3x3   whole whole whole whole invariant(row) invariant(col)
+  bias       6         whole invariant(row) invariant(col)
+1 relu       20x6x9x9  whole whole blocks(row) blocks(col)             0           0           0      84,160           0
+2 max_pool   20x6x3x3  whole whole blocks(row) blocks(col)        16,320      16,320      32,640     112,960           0
+repartition  20x6x3x3  whole blocks(row, col) whole whole          6,240       6,240      12,480      81,280           0
+3 flatten    20x54     whole grains of 9(row, col)                     0           0           0      77,440           0
+4 linear     20x4      whole blocks(row, col)                      1,920       1,920       3,840      81,544       4,320
+  weight     4x54      whole grains of 9(row, col)
+  bias       4         blocks(row, col)
+in all, bytes received by all workers                             30,880      33,760      64,640
+by the busiest worker                                             15,040      12,400
+memory of a worker: forward alone, with backward, parameters      71,840     112,960       1,064
+multiply-adds of all workers: forward, backward                   91,800     183,600
+by the busiest worker                                             28,440      56,880
 )");
   // [end]
 }

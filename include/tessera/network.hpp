@@ -16,6 +16,7 @@
 #include <tessera/operation/layer/projection.hpp>
 #include <tessera/operation/layer/rrelu.hpp>
 #include <tessera/operation/layer/unfold.hpp>
+#include <tessera/operation/network/multiply_adds.hpp>
 #include <tessera/operation/network/peak_memory.hpp>
 #include <tessera/operation/network/replace.hpp>
 #include <tessera/operation/network/sharded_parameters.hpp>

@@ -277,6 +277,16 @@ TEST_CASE("networks: the same traffic in the table, as JSON and in the picture",
   CHECK(sums.find("\"backward\": {\"bytes\": " + backward + ",") != std::string::npos);
   const std::string svg = network_svg<net>(bind<batch>(4));
   CHECK(well_formed(svg));
+  // 3 · 3 taps of one channel for each of 4 · 2 · 8 · 9 outputs, of which the largest of six workers has 4 · 2 · 4 · 3
+  CHECK(multiply_adds<net>(bind<batch>(4)).forward == operations{5184, 864, 4 * 2 * 4 * 3});
+  for (const char* part : {"  mult-adds\n", "       5,184\n", "multiply-adds of all workers: forward, backward",
+                           "       5,184      10,368\n", "         864       1,728\n"})
+    CHECK(table.find(part) != std::string::npos);
+  CHECK(json.find(R"("multiply_adds": {"forward": {"total": 5184, "busiest_worker": 864, "elements": 0}, )"
+                  R"("backward": {"total": 10368, "busiest_worker": 1728, "elements": 0}}, "memory")") !=
+        std::string::npos);
+  CHECK(sums.find(R"("multiply_adds": {"forward": {"total": 5184, "busiest_worker": 864, "elements": 96}, )") !=
+        std::string::npos);
   CHECK(svg.find(">forward " + grouped(t.forward.bytes) + " bytes, at least") != std::string::npos);
   CHECK((table + json).find("gathered") == std::string::npos);
   using held =

@@ -34,8 +34,8 @@ are put together while they run](layers.md#programs-that-are-put-together-while-
   that name their place in the file.
 - *Outputs* are names of inputs or nodes.
 - *Stages*, which may be there, put nodes on the coordinates of an axis, as `nn::in_stages` does: `{"axis": "stage"}`
-  with `by` (`count` unless said, `parameters`, `memory`, `weights` or `sizes`), `given`, `rows`, `chunks`, `turns` and
-  `through`. A node behind another one in the file is in its stage or a later one.
+  with `by` (`count` unless said, `parameters`, `memory`, `time`, `weights` or `sizes`), `given`, `rows`, `chunks`,
+  `turns` and `through`. A node behind another one in the file is in its stage or a later one.
 - *Names* of options are LibTorch's where it has the option. What LibTorch finds in an operand, such as `in_channels`,
   is no field. A field that a node does not take is refused, and the message lists those that it takes.
 - *Elements* are ELEMENTS.

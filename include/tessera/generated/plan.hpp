@@ -50,8 +50,8 @@ template <class... Told> struct cost_overflows {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
-                  "[tessera.cost.overflow] more elements or bytes move than can be counted, 2^63 - 1; make the "
-                  "tensor or the mesh smaller");
+                  "[tessera.cost.overflow] more moves or is computed than can be counted, 2^63 - 1; make the tensor "
+                  "or the mesh smaller");
   }
 };
 template <class... Told> struct pipeline_empty {

@@ -16,17 +16,17 @@ inline std::string grouped(index_t n) {
 
 }  // namespace engine
 
-/// A network as a table, from its type alone: for each node its operands, results, layouts and parameters, its traffic,
-/// and the bytes alive meanwhile. Both directions are counted. Marks show lines across which a value that is read later
-/// stays alive.
+/// A network as a table, from its type alone: for each node its operands, results, layouts and parameters, its traffic
+/// and the bytes alive meanwhile. The last column has the multiply-adds of all workers forward. Marks show lines across
+/// which a value that is read later stays alive.
 template <class Network, class... Bindings>
 std::string network_table(const Bindings&... bindings) {
   const engine::network_rows<Network> all(bindings...);
   const bool chain = all.is_chain();
   const engine::lanes drawn = all.drawn();
-  std::size_t names = 13, reads = 0, shapes = 14, covers = 24;
+  std::size_t names = 13, reads = 0, shapes = 10, covers = 24;
   for (const engine::network_row& r : all.rows) {
-    names = std::max(names, r.name.size() + r.path.size() + 3);
+    names = std::max(names, r.name.size() + r.path.size() + (r.path.empty() ? 2 : 3));
     if (!chain) reads = std::max(reads, all.reads(r).size() + 2);
     for (const layout& x : r.lies) covers = std::max(covers, engine::covers_text(x).size() + 2);
     for (const layout& x : r.lies) shapes = std::max(shapes, engine::shape_text(x).size() + 2);
@@ -50,7 +50,8 @@ std::string network_table(const Bindings&... bindings) {
     if (!between) m[static_cast<std::size_t>(2 * drawn.row_lane[r])] = '*';
     return m;
   };
-  line("", "", "layer", chain ? "" : "reads", "shape", "lies", {"forward B", "backward B", "lower bound", "memory B"});
+  line("", "", "layer", chain ? "" : "reads", "shape", "lies",
+       {"forward B", "backward B", "lower bound", "memory B", "mult-adds"});
   for (std::size_t r = 0; r < all.rows.size(); ++r) {
     const engine::network_row& row = all.rows[r];
     if (row.is == engine::network_row::kind::output && chain) continue;
@@ -59,7 +60,8 @@ std::string network_table(const Bindings&... bindings) {
     if (row.is == engine::network_row::kind::node)
       bytes = {engine::grouped(row.traffic.forward.bytes), engine::grouped(row.traffic.backward.bytes),
                engine::grouped(row.traffic.forward.lower_bound_bytes + row.traffic.backward.lower_bound_bytes),
-               engine::grouped(std::max(row.lives.forward, row.lives.backward))};
+               engine::grouped(std::max(row.lives.forward, row.lives.backward)),
+               engine::grouped(row.arithmetic.forward.total)};
     const std::string name = row.path.empty() ? row.name : fmt::format("{} {}", row.path, row.name);
     const bool gives = !row.lies.empty();
     line(number, marks(r, false), name, chain ? "" : all.reads(row), gives ? engine::shape_text(row.lies[0]) : "",
@@ -90,13 +92,18 @@ std::string network_table(const Bindings&... bindings) {
   sum("memory of a worker: forward alone, with backward, parameters",
       {engine::grouped(all.memory.forward), engine::grouped(all.memory.training),
        engine::grouped(all.memory.parameters)});
+  const engine::arithmetic_value& a = all.arithmetic;
+  sum("multiply-adds of all workers: forward, backward",
+      {engine::grouped(a.forward.total), engine::grouped(a.backward.total)});
+  sum("by the busiest worker", {engine::grouped(a.forward.busiest_worker), engine::grouped(a.backward.busiest_worker)});
   if (all.memory.held > 0) sum("what is held, with its gradients", {engine::grouped(all.memory.held)});
   if (all.memory.travelling > 0) sum("bundles of gradients on their way", {engine::grouped(all.memory.travelling)});
   return s;
 }
 
-/// The same as JSON: for each layer its path, operands, results, parameters, traffic in both directions and memory
-/// meanwhile; then the sums. An operand is named by its node's place among the layers, or by an input's name.
+/// The same as JSON: for each layer its path, operands, results, parameters, traffic and multiply-adds in both
+/// directions and memory meanwhile; then the sums. An operand is named by its node's place among the layers, or by an
+/// input's name.
 ///
 /// Extents are numbers, or names where nothing binds them; traffic needs all of them.
 template <class Network, class... Bindings>
@@ -121,6 +128,13 @@ std::string network_json(const Bindings&... bindings) {
     return fmt::format("\"forward\": {}, \"backward\": {}{}", direction_json(t.forward), direction_json(t.backward),
                        held);
   };
+  const auto arithmetic_json = [](const engine::arithmetic_value& a) {
+    const auto one = [](const engine::operations& o) {
+      return fmt::format("{{\"total\": {}, \"busiest_worker\": {}, \"elements\": {}}}", o.total, o.busiest_worker,
+                         o.elements);
+    };
+    return fmt::format("\"multiply_adds\": {{\"forward\": {}, \"backward\": {}}}", one(a.forward), one(a.backward));
+  };
   const auto listed = [](const auto& of, const auto& text) {
     std::string s;
     for (const auto& one : of) s += (s.empty() ? "" : ", ") + text(one);
@@ -141,17 +155,18 @@ std::string network_json(const Bindings&... bindings) {
       parameters += fmt::format("{}{{\"name\": {}, {}}}", parameters.empty() ? "" : ", ",
                                 engine::json_string(r.plan.parameter(i).name), lies(r.plan.stored(i)));
     layers += fmt::format(
-        "{}{{\"path\": {}, \"layer\": {}, \"reads\": [{}], \"results\": [{}], \"parameters\": [{}], {}, \"memory\": "
-        "{{\"forward\": {}, \"backward\": {}}}}}",
+        "{}{{\"path\": {}, \"layer\": {}, \"reads\": [{}], \"results\": [{}], \"parameters\": [{}], {}, {}, "
+        "\"memory\": {{\"forward\": {}, \"backward\": {}}}}}",
         layers.empty() ? "" : ", ", engine::json_string(r.path), engine::json_string(r.name),
         listed(r.reads, reference), listed(r.lies, [&](const layout& x) { return "{" + lies(x) + "}"; }), parameters,
-        both(r.traffic), r.lives.forward, r.lives.backward);
+        both(r.traffic), arithmetic_json(r.arithmetic), r.lives.forward, r.lives.backward);
   }
   return fmt::format(
-      "{{\"mesh\": {}, \"inputs\": [{}], \"layers\": [{}], \"outputs\": [{}], {}, \"memory\": {{\"forward\": {}, "
+      "{{\"mesh\": {}, \"inputs\": [{}], \"layers\": [{}], \"outputs\": [{}], {}, {}, \"memory\": {{\"forward\": {}, "
       "\"training\": {}, \"parameters\": {}, \"held\": {}, \"travelling\": {}}}}}",
       engine::json_string(text_of(all.rows[0].lies[0].mesh)), inputs, layers, outputs, both(all.traffic),
-      all.memory.forward, all.memory.training, all.memory.parameters, all.memory.held, all.memory.travelling);
+      arithmetic_json(all.arithmetic), all.memory.forward, all.memory.training, all.memory.parameters, all.memory.held,
+      all.memory.travelling);
 }
 
 }  // namespace tessera

@@ -3,14 +3,15 @@
 #include <tessera/inspect/lanes.hpp>
 #include <tessera/inspect/text.hpp>
 #include <tessera/nn/network/program_path.hpp>
+#include <tessera/operation/network/multiply_adds.hpp>
 #include <tessera/operation/network/peak_memory.hpp>
 
 #include <array>
 
 namespace tessera::engine {
 
-/// A node of a network for given dynamic extents: its operands, the layouts of its results, its traffic, and a worker's
-/// memory meanwhile.
+/// A node of a network for given dynamic extents: its operands, the layouts of its results, its traffic, its
+/// arithmetic, and a worker's memory meanwhile.
 struct network_row {
   enum class kind : signed char { input, node, output };
 
@@ -23,6 +24,7 @@ struct network_row {
   std::vector<layout> lies;  ///< results
   layer_plan plan;
   traffic_value traffic;
+  arithmetic_value arithmetic;
   node_memory lives;
 };
 
@@ -31,6 +33,7 @@ template <class Network>
 struct network_rows {
   std::vector<network_row> rows;
   traffic_value traffic;
+  arithmetic_value arithmetic;
   memory_value memory;
 
   template <class... Bindings>
@@ -53,6 +56,8 @@ struct network_rows {
       detail::bind_all(row.plan, known);
       for (int k = 0; k < row.plan.outputs(); ++k) row.lies.push_back(row.plan.output(k));
       row.traffic = traffic_of(row.plan, node.record->elements).again(program.times_again(i));
+      row.arithmetic = arithmetic_of(row.plan, node.record->elements).again(program.times_again(i));
+      arithmetic += row.arithmetic;
       row.lives = lives[static_cast<std::size_t>(i)];
       rows.push_back(std::move(row));
     }

@@ -13,7 +13,7 @@ inline constexpr reason replicate_added_to_partial{
     "a whole value added to each term would be counted once for each worker; change it to partial first"};
 inline constexpr reason cost_overflows{
     "tessera.cost.overflow", "",
-    "more elements or bytes move than can be counted, 2^63 - 1; make the tensor or the mesh smaller"};
+    "more moves or is computed than can be counted, 2^63 - 1; make the tensor or the mesh smaller"};
 inline constexpr reason pipeline_empty{
     "tessera.pipeline.empty", "stages, micro-batches, chunks",
     "a pipeline has a stage, a chunk of layers in each and a micro-batch at least; give it some"};

@@ -159,7 +159,7 @@ class primitive {
       } else if constexpr (known::ok) {
         const tessera::cost c = engine::cost_of(plan(bindings...));
         if (!engine::check(c).ok())
-          engine::stop(engine::check(c));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+          engine::stop(engine::check(c));  // [tessera.cost.overflow] more moves or is computed than can be counted
         return c;
       }
     }

@@ -82,7 +82,7 @@ TEST_CASE("a staged network trains in a pipeline as the serial one, as a type, o
     wrong += differs(t, twice, chunks, linears);
     const nn::network<nn::staged<model, stage, nn::chunks<2>, nn::turning>, places::input> back{t, seed{3}};
     wrong += differs(t, back, {order::zb_v, {3, 4, 2, true}}, linears);
-    for (const share by : {share::count, share::parameters, share::memory}) {
+    for (const share by : {share::count, share::parameters, share::memory, share::time}) {
       nn::program p;
       const auto module = [](const nn::dynamic_flow& x) {
         return mean(square(x | layer<8>{} | relu{} | layer<8>{} | relu{} | layer<8>{} | relu{}));
@@ -103,6 +103,108 @@ TEST_CASE("a staged network trains in a pipeline as the serial one, as a type, o
   });
   CHECK(out.errors() == "");
   for (const auto& one : out.results) CHECK(one.value_or("") == "");
+}
+
+/// The multiply-adds of each stage of three, and how many nodes are on it.
+std::vector<std::pair<index_t, int>> on_stages(const nn::program& p, index_t rows_of) {
+  std::vector<std::pair<index_t, int>> all(3);
+  const auto program = p.finish();
+  for (const auto& node : program.view) {
+    layer_plan plan = node.record->plan();
+    const int axis = plan.output().mesh.find(engine::short_name_of<stage>());
+    auto& here = all[static_cast<std::size_t>(plan.output().placements[axis].coordinate)];
+    bind_rows(plan, rows_of);
+    const index_t work = arithmetic_of(plan, node.record->elements).of_a_worker();
+    if (work > 0) here.first += work, ++here.second;
+  }
+  return all;
+}
+
+const char* const by_time = R"({
+ "inputs": [{"name": "x", "shape": ["rows", 5], "element": "double",
+             "dims": [{"blocks": ["data"]}, {"whole": true}], "meaning": {"stage": {"on": 0}}}],
+ "stages": {"axis": "stage", "by": "time", "rows": 10},
+ "nodes": [{"name": "a", "of": "x", "layer": "linear", "out_features": 30},
+           {"name": "b", "of": "a", "layer": "linear", "out_features": 4},
+           {"name": "c", "of": "b", "layer": "relu"},
+           {"name": "d", "of": "c", "layer": "linear", "out_features": 40},
+           {"name": "e", "of": "d", "layer": "linear", "out_features": 12},
+           {"name": "f", "of": "e", "layer": "linear", "out_features": 3}],
+ "outputs": ["f"]})";
+
+TEST_CASE("nodes are shared out so that the most arithmetic of a stage is least of all cuts", "[law]") {
+  // five rows on the larger of two workers of a stage; forward once and backward twice, a relu one element each way
+  std::vector<index_t> each;
+  const index_t widths[]{5, 30, 4, 40, 12, 3};
+  for (int i = 0; i < 5; ++i) {
+    each.push_back(3 * 5 * widths[i] * widths[i + 1]);
+    if (i == 1) each.push_back(2 * 5 * 4);
+  }
+  index_t least = INT64_MAX;
+  for (std::size_t first = 1; first < 5; ++first)
+    for (std::size_t second = first + 1; second < 6; ++second) {
+      index_t sums[3]{};
+      for (std::size_t i = 0; i < 6; ++i) sums[i < first ? 0 : i < second ? 1 : 2] += each[i];
+      least = std::min(least, std::max({sums[0], sums[1], sums[2]}));
+    }
+  const auto module = [](const nn::dynamic_flow& x) {
+    return x | layer<30>{} | layer<4>{} | nn::relu{} | layer<40>{} | layer<12>{} | layer<3>{};
+  };
+  nn::program values, file, serial;
+  values.output(values.input<places::input>() | nn::in_stages("stage", module, {.by = share::time, .rows = 10}));
+  nn::read_network(file, by_time, places::grid::value, "network.json");
+  for (const nn::program* p : {&values, &file}) {
+    index_t most = 0, all = 0;
+    int nodes = 0;
+    for (const auto& [work, count] : on_stages(*p, 10)) {
+      most = std::max(most, work);
+      all += work;
+      nodes += count;
+    }
+    CHECK(most == least);
+    CHECK(nodes == 6);
+    CHECK(p->multiply_adds(10).of_a_worker() == all);
+    CHECK(p->multiply_adds(10).forward.total == 10 * (5 * 30 + 30 * 4 + 4 * 40 + 40 * 12 + 12 * 3));
+  }
+}
+
+const char* const recomputed = R"({
+ "inputs": [{"name": "x", "shape": ["rows", 5], "element": "double",
+             "dims": [{"blocks": ["data"]}, {"whole": true}], "meaning": {"stage": {"on": 0}}}],
+ "stages": {"axis": "stage", "by": "time", "rows": 8},
+ "nodes": [{"name": "a", "of": "x", "layer": "linear", "out_features": 40, "recompute": "first"},
+           {"name": "b", "of": "a", "layer": "linear", "out_features": 8, "recompute": "first"},
+           {"name": "c", "of": "b", "layer": "linear", "out_features": 10},
+           {"name": "d", "of": "c", "layer": "linear", "out_features": 60},
+           {"name": "e", "of": "d", "layer": "linear", "out_features": 5}],
+ "outputs": ["e"]})";
+
+TEST_CASE("what is recomputed takes its forward once more, as a stage of a program too", "[law]") {
+  using two = nn::chain<layer<40>, layer<8>>;  // 520 multiply-adds a row, then 80, 600 and 300
+  const auto nodes = []<class First>(std::type_identity<First>) {
+    const auto module = [](const nn::dynamic_flow& x) { return x | First{} | layer<10>{} | layer<60>{} | layer<5>{}; };
+    nn::program p;
+    p.output(p.input<places::input>() | nn::in_stages("stage", module, {.by = share::time, .rows = 8}));
+    std::vector<int> all;
+    for (const auto& [work, count] : on_stages(p, 8)) all.push_back(count);
+    return all;
+  };
+  CHECK(nodes(std::type_identity<nn::recompute<two>>{}) == std::vector<int>{2, 2, 1});
+  CHECK(nodes(std::type_identity<two>{}) == std::vector<int>{3, 1, 1});
+  nn::program file;
+  nn::read_network(file, recomputed, places::grid::value, "network.json");
+  std::vector<int> of_file;
+  for (const auto& [work, count] : on_stages(file, 8)) of_file.push_back(count);
+  CHECK(of_file == std::vector<int>{2, 2, 1});
+  nn::program p;
+  p.output(p.input<places::input>() | nn::recompute<two>{} | layer<10>{});
+  CHECK(p.multiply_adds(2).backward.total == 2 * p.multiply_adds(2).forward.total + 2 * 520);
+}
+
+TEST_CASE("more multiply-adds of a program than can be counted are refused", "[refusal]") {
+  nn::program p;
+  p.output(p.input<places::input>() | layer<40>{});
+  CHECK_THROWS_WITH(p.multiply_adds(INT64_MAX / 2), Catch::Matchers::Contains("tessera.cost.overflow"));
 }
 
 struct model : axis<2> {};

@@ -6,6 +6,7 @@
 #include <tessera/network.hpp>
 #include <tessera/operation/network/staged.hpp>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -82,11 +83,73 @@ TEST_CASE("stages by count, sizes, weights or parameters are where a user would 
   // a micro-batch keeps 100 · 64 numbers of the first and 100 · 8 of the others, of which the first stage has two
   same_programs<nn::staged<chain<layer<8>, layer<8>, layer<8>, layer<64>>, stage<2>, nn::by_memory<100>>,
                 chain<layer<8>, layer<8>, layer<8>, two::to<1>, layer<64>>, two::input>();
+  // 5 · 64 + 64 · 4 multiply-adds a row, 4 · 96, 96 · 2: forward, and twice as many backward
+  same_programs<nn::staged<chain<layer<64>, layer<4>, layer<96>, layer<2>>, stage<2>, nn::by_time<100>>,
+                chain<layer<64>, layer<4>, two::to<1>, layer<96>, layer<2>>, two::input>();
   // parts of a chain in a chain, and modules whole
   same_programs<nn::staged<chain<layer<8>, chain<residual, residual>, layer<4>>, stage<2>>,
                 chain<layer<8>, chain<residual, two::to<1>, residual>, layer<4>>, two::input>();
   same_programs<nn::staged<chain<layer<8>, nn::recompute<residual>, layer<4>>, stage<3>>,
                 chain<layer<8>, three::to<1>, nn::recompute<residual>, three::to<2>, layer<4>>, three::input>();
+}
+
+/// The most multiply-adds of a stage, where parts [0, first) and [first, second) are on the first two of three.
+constexpr index_t most_of(const index_t (&each)[5], int first, int second) {
+  index_t sums[3]{};
+  for (int i = 0; i < 5; ++i) sums[i < first ? 0 : i < second ? 1 : 2] += each[i];
+  return std::max({sums[0], sums[1], sums[2]});
+}
+
+struct twice_again {
+  constexpr auto operator()(auto x) const { return x | layer<40>{} | layer<8>{}; }
+};
+
+TEST_CASE("stages by time are those whose most arithmetic is least of all cuts", "[law]") {
+  using three = over<2, 3>;
+  const auto is_least = []<class A, class B, class C, class D, class E>(std::type_identity<nn::chain<A, B, C, D, E>>,
+                                                                        index_t n) {
+    using chain = nn::chain<A, B, C, D, E>;
+    using in = three::input;
+    index_t each[5], before = 0;
+    int next = 0;
+    const auto add = [&](const arithmetic_value& so_far) {
+      each[next++] = so_far.of_a_worker() - before;
+      before = so_far.of_a_worker();
+    };
+    add(multiply_adds<network_type<nn::chain<A>, in>>(bind<rows>(n)));
+    add(multiply_adds<network_type<nn::chain<A, B>, in>>(bind<rows>(n)));
+    add(multiply_adds<network_type<nn::chain<A, B, C>, in>>(bind<rows>(n)));
+    add(multiply_adds<network_type<nn::chain<A, B, C, D>, in>>(bind<rows>(n)));
+    add(multiply_adds<network_type<chain, in>>(bind<rows>(n)));
+    index_t least = INT64_MAX;
+    for (int first = 1; first < 4; ++first)
+      for (int second = first + 1; second < 5; ++second) least = std::min(least, most_of(each, first, second));
+    // where it was cut: the moves to the next stage
+    const auto& program = network_type<nn::staged<chain, stage<3>, nn::by_time<60>>, in>::program;
+    int cuts[2]{}, found = 0, part = 0;
+    for (const auto& node : program) {
+      if (std::string(node.record->name) == "to") cuts[found++] = part;
+      else part = node.number + 1;
+    }
+    CAPTURE(cuts[0], cuts[1], least);
+    CHECK(found == 2);
+    CHECK(most_of(each, cuts[0], cuts[1]) == least);
+  };
+  using nn::chain;
+  is_least(std::type_identity<chain<layer<50>, layer<3>, layer<80>, layer<2>, layer<30>>>{}, 60);
+  is_least(std::type_identity<chain<layer<3>, layer<90>, layer<5>, layer<60>, layer<60>>>{}, 60);
+  is_least(std::type_identity<chain<layer<100>, nn::relu, layer<7>, nn::relu, layer<9>>>{}, 60);
+}
+
+TEST_CASE("what is recomputed takes its forward once more", "[plan]") {
+  using two = over<2, 2>;
+  using nn::chain;
+  // 5 · 40 + 40 · 8 = 520 multiply-adds a row, 8 · 10 and 10 · 60, three times; those that are recomputed four times
+  using again = nn::recompute<twice_again>;
+  same_programs<nn::staged<chain<twice_again, layer<10>, layer<60>>, stage<2>, nn::by_time<100>>,
+                chain<twice_again, layer<10>, two::to<1>, layer<60>>, two::input>();
+  same_programs<nn::staged<chain<again, layer<10>, layer<60>>, stage<2>, nn::by_time<100>>,
+                chain<again, two::to<1>, layer<10>, layer<60>>, two::input>();
 }
 
 TEST_CASE("chunks pass the stages again, and a network turns back through a move that moves nothing", "[plan]") {

@@ -90,7 +90,7 @@ TEST_CASE("the most bytes of a part are least, of which earlier parts keep more 
 }
 
 TEST_CASE("an assignment says by what layers are shared out", "[plan]") {
-  const std::vector<pipeline::layer_cost> layers{{5, {1, 9}}, {1, {1, 1}}, {1, {1, 1}}, {1, {1, 1}}};
+  const std::vector<pipeline::layer_cost> layers{{5, {1, 9}, 1}, {1, {1, 1}, 2}, {1, {1, 1}, 3}, {1, {1, 1}, 7}};
   const auto sizes = [&](const pipeline::assignment& how) {
     const pipeline::shares all = pipeline::shared_out(how, layers, 2);
     return std::vector<index_t>(all.sizes.begin(), all.sizes.end());
@@ -100,6 +100,7 @@ TEST_CASE("an assignment says by what layers are shared out", "[plan]") {
   CHECK(sizes({}) == std::vector<index_t>{2, 2});
   CHECK(sizes({.by = share::parameters}) == std::vector<index_t>{1, 3});
   CHECK(sizes({.by = share::memory}) == std::vector<index_t>{1, 3});
+  CHECK(sizes({.by = share::time}) == std::vector<index_t>{3, 1});
   CHECK(sizes({.by = share::weights, .given = weights}) == std::vector<index_t>{3, 1});
   CHECK(sizes({.by = share::sizes, .given = given}) == std::vector<index_t>{3, 1});
   CHECK(sizes({.chunks = 2}) == std::vector<index_t>{1, 1, 1, 1});
@@ -110,6 +111,17 @@ TEST_CASE("an assignment says by what layers are shared out", "[plan]") {
   const std::vector<index_t> none{4, 0};
   CHECK(same(pipeline::shared_out({.by = share::sizes, .given = none}, layers, 2).why,
              refusal{code::stages_given_otherwise, 2, 2, 4, 4}));
+}
+
+TEST_CASE("costs that are more than can be counted are refused", "[refusal]") {
+  const std::vector<pipeline::layer_cost> layers{{INT64_MAX / 2, {}, INT64_MAX / 2}, {INT64_MAX / 2 + 1, {}, 5}};
+  using pipeline::share;
+  CHECK(same(pipeline::shared_out({.by = share::parameters}, layers, 2).why, refusal{code::cost_overflows}));
+  CHECK(pipeline::shared_out({.by = share::time}, layers, 2).why.ok());
+  pipeline::layer_cost both = layers[0];
+  both += layers[1];
+  both += layers[0];
+  CHECK((both.parameters == INT64_MAX && both.time == INT64_MAX));
 }
 
 TEST_CASE("a stage without a layer and a batch that is not shared out are refused", "[refusal]") {

@@ -320,6 +320,7 @@ static_assert(ts::primitive<ts::tensor<ts::partition<m, ts::blocks<a, b, c>>, s>
 static_assert(ts::traffic<net>(ts::bind<batch>(8)).forward.bytes >= 0);
 static_assert(ts::traffic<net, ts::bind<batch>(8)>().forward.bytes >= 0);
 static_assert(ts::peak_memory<net, ts::bind<batch>(8)>().training > 0);
+static_assert(ts::multiply_adds<net, ts::bind<batch>(8)>().forward.total >= 0);
 #if defined(BUDGET)
 // expect: forward.bytes < 0
 static_assert(ts::traffic<net, ts::bind<batch>(8)>().forward.bytes < 0);
@@ -371,6 +372,24 @@ static_assert(ts::peak_memory<net, ts::bind<batch>(8), ts::bind<batch>(9)>().for
 #elif defined(MEMORY_BUDGET)
 // expect: training < 0
 static_assert(ts::peak_memory<net, ts::bind<batch>(8)>().training < 0);
+#elif defined(ARITHMETIC_TENSOR)
+// expect: [tessera.argument.kind] && wrong_argument<tessera::kind::call, 0, tessera::kind::network,
+// tessera::kind::tensor>
+static_assert(ts::multiply_adds<good>().forward.total >= 0);
+#elif defined(ARITHMETIC_UNBOUND)
+// expect: [tessera.shape.unbound] && extent_not_bound<tessera::with::dimension<0>>
+static_assert(ts::multiply_adds<net>().forward.total >= 0);
+#elif defined(ARITHMETIC_TWICE)
+// expect: [tessera.shape.bound_twice] && extent_bound_twice<tessera::with::binding<0>, tessera::with::other_binding<1>>
+static_assert(ts::multiply_adds<net, ts::bind<batch>(8), ts::bind<batch>(9)>().forward.total >= 0);
+#elif defined(ARITHMETIC_BUDGET)
+// expect: forward.total < 0
+static_assert(ts::multiply_adds<net, ts::bind<batch>(8)>().forward.total < 0);
+#elif defined(ARITHMETIC_OVERFLOW)
+// expect: [tessera.cost.overflow] && cost_overflows<>
+using wide = ts::tensor<ts::partition<grid, ts::whole, ts::whole>, ts::shape<batch, ts::dim<1 << 20>>>;
+static_assert(
+    ts::multiply_adds<ts::sequential_type<wide, nn::linear<1 << 20>>, ts::bind<batch>(1 << 24)>().forward.total > 0);
 #endif
 
 // Networks, layers and their options.

@@ -46,21 +46,19 @@ class network_reader {
   void add_all() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) add(nodes_.item(i).at("name").word(), nodes_.item(i));
   }
-  // {"axis", "by": "count", "parameters", "memory", "weights" or "sizes", "given", "rows", "chunks", "turns",
+  // {"axis", "by": "count", "parameters", "memory", "time", "weights" or "sizes", "given", "rows", "chunks", "turns",
   // "through"}
   void add_in_stages(nn::program& p, const file::json_cursor& said) {
     using pipeline::share;
     const file::json_cursor here = said.only({"axis", "by", "given", "rows", "chunks", "turns", "through"});
     nn::stage_options how;
     const std::string by = here.has("by") ? here.at("by").word() : "count";
-    const std::pair<const char*, share> words[]{{"count", share::count},
-                                                {"parameters", share::parameters},
-                                                {"memory", share::memory},
-                                                {"weights", share::weights},
-                                                {"sizes", share::sizes}};
+    const std::pair<const char*, share> words[]{{"count", share::count},     {"parameters", share::parameters},
+                                                {"memory", share::memory},   {"time", share::time},
+                                                {"weights", share::weights}, {"sizes", share::sizes}};
     const auto* const found =
         std::find_if(std::begin(words), std::end(words), [&](const auto& w) { return by == w.first; });
-    if (found == std::end(words)) here.at("by").fault("is none of count, parameters, memory, weights and sizes");
+    if (found == std::end(words)) here.at("by").fault("is none of count, parameters, memory, time, weights and sizes");
     how.by = found->second;
     if (here.has("given")) {
       const file::json_cursor given = here.at("given").list();

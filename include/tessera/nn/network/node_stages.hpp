@@ -17,7 +17,7 @@ namespace tessera::nn {
 struct stage_options {
   pipeline::share by = pipeline::share::count;
   std::vector<index_t> given{};  ///< weights of nodes, or sizes of parts
-  index_t rows = 1;              ///< by memory: the extent of what only run time knows, in a micro-batch
+  index_t rows = 1;              ///< by memory or time: the extent of what only run time knows, in a micro-batch
   int chunks = 1;                ///< parts of a stage
   bool turns = false;            ///< the network turns back at both ends
   std::string through{};         ///< an axis whose workers send a share each of what they all have
@@ -69,8 +69,8 @@ class node_stages {
   }
   bool is_moving() const { return moving_; }
 
-  /// Notes a node that is added to the unit.
-  void added(int node, const layer_plan& p, const operand_elements& elements);
+  /// Notes a node that is added to the unit, and is computed again so many times.
+  void added(int node, const layer_plan& p, const operand_elements& elements, int times_again);
 
  private:
   using value = std::pair<int, int>;

@@ -44,9 +44,10 @@ TESSERA_INLINE static_vector<layout, 3> node_stages::leads(const program_value& 
   return way.over;
 }
 
-TESSERA_INLINE void node_stages::added(int node, const layer_plan& p, const operand_elements& elements) {
+TESSERA_INLINE void node_stages::added(int node, const layer_plan& p, const operand_elements& elements,
+                                       int times_again) {
   if (!learns_) made_in_[node] = part_now();
-  else costs_.back() += cost_in_stage(p, elements, how_.rows);
+  else costs_.back() += cost_in_stage(p, elements, how_.rows, times_again);
 }
 
 }  // namespace tessera::nn::engine

@@ -44,6 +44,9 @@ class program {
   /// The tensor that a flow stands for.
   const tensor_value& value_of(const dynamic_flow& x) const;
 
+  /// Its arithmetic, as `ts::multiply_adds` counts that of a type; extents that only data give are `rows`.
+  tessera::engine::arithmetic_value multiply_adds(index_t rows = 1) const;
+
   // What flows ask of their program.
   template <class L, class... F>
   auto add(const L& layer, bool numbered, const F&... x) {
@@ -123,7 +126,7 @@ class program {
       here.emplace(*stages_, goes_on);
       x = arrived(x);
     }
-    const int which = goes_on ? writes_.recomputed_count - 1 : begin_recomputed();
+    const int which = goes_on ? writes_.go_on_recomputed() : begin_recomputed();
     auto y = f(x);
     end_recomputed(which);
     recomputed_as_ = name;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/network/program.hpp>
+#include <tessera/operation/network/multiply_adds.hpp>
 
 #include <limits>
 
@@ -30,6 +31,12 @@ TESSERA_INLINE void program::refuse(const refusal& why, const char* name) const 
   const auto here = writes_.here();
   tessera::engine::check(
       why, tessera::detail::layer_at(tessera::detail::path_of(kept_->scopes.data(), here.scope, here.next), name));
+}
+
+TESSERA_INLINE tessera::engine::arithmetic_value program::multiply_adds(index_t rows) const {
+  const tessera::engine::arithmetic_value all = tessera::engine::arithmetic_of(finish().view, rows);
+  tessera::engine::check(tessera::engine::check(all), "multiply_adds");
+  return all;
 }
 
 TESSERA_INLINE program::finished program::finish() const {
@@ -96,7 +103,7 @@ TESSERA_INLINE int program::add_node(std::unique_ptr<tessera::detail::placed_nod
          record.name);
   std::vector<tensor_value> y;
   for (int i = 0; i < results; ++i) y.push_back({p.output(i), p.element_of(i, record.elements[0])});
-  if (stages_) stages_->added(writes_.node_count, p, record.elements);
+  if (stages_) stages_->added(writes_.node_count, p, record.elements, writes_.times_again);
   make_room(x.size());
   kept_->records.emplace_back(std::shared_ptr<const tessera::detail::placed_node>(std::move(placed)), &record);
   kept_->results.push_back(std::move(y));

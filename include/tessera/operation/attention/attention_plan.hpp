@@ -103,6 +103,24 @@ constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   p.saves.returning = 2;
 }
 
+// Each pair of a query and a key that it sees makes a multiply-add of each feature of both, and of each of the value.
+// Backward makes scores once more, since no worker keeps them. Packed sequences and masks count as if all was seen,
+// since only data know. `sequence` is the dimension of queries and keys.
+constexpr void count_attention(layer_plan& p, const attention_form& form, int sequence) {
+  constexpr index_t all = INT64_MAX / 4;
+  const bool streams = p.exchanges() > 0 && p.sent_extents().at == p.used_extents(1).at;
+  const held_extents keys = (streams ? p.brought_extents() : p.used_extents(1)).only(sequence);
+  for (const bool scores : {true, false}) {
+    const held_extents queries = scores ? p.used_extents() : p.raw_extents();
+    counted_product& by = form.by_place() ? p.add_product({queries}) : p.add_product({queries, keys});
+    by.back = scores ? 3 : 2;
+    if (!form.by_place()) continue;
+    by.queries = static_cast<signed char>(sequence);
+    by.before = form.slides ? form.before : all;
+    by.after = form.causal ? 0 : form.after;
+  }
+}
+
 // The sequence is met as the form says.
 constexpr layer_plan attention_as(const attention_form& form, const tensor_value& q, const tensor_value& k,
                                   const tensor_value& v, const tensor_value* more) {
@@ -165,6 +183,7 @@ constexpr layer_plan attention_as(const attention_form& form, const tensor_value
       p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
                      {d, form.rows, false});
   hold_attention(p, y.layout, q.element);
+  count_attention(p, form, batch);
   if (form.dropped > 0) keep_draws(p);
   return p;
 }

@@ -54,6 +54,8 @@ constexpr void hold_windows_of_keys(layer_plan& p, const neighbourhood_descripti
   p.saves = saved_tensors::saving(half ? 0 : 7);
   p.saves.scratch = half ? 1 : 0;
   p.saves.returning = half ? 24 : 7;
+  p.add_product({p.used_extents()}, seen);
+  p.add_product({p.raw_extents()}, seen);
 }
 
 }  // namespace detail

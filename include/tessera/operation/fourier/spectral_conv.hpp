@@ -142,6 +142,15 @@ constexpr layer_plan plan_of(const spectral& layer, const tensor_value& in) {
   p.saves.scratch = p.exchanges() > 0 ? 1 : 3;  // what is exchanged counts as well
   p.saves.returning = p.exchanges() > 0 ? 3 : 6;
   p.remember(s.product, complex);
+  for (int i = 0; i < s.steps.count; ++i) {  // there, and back by the exchanges in the other order
+    bool real = false;
+    for (int d : s.steps[i].dims) real = real || layer.is_last(d);
+    const int back = p.exchanges() - i;
+    for (const held_extents& of :
+         {i == 0 ? p.used_extents() : p.brought_extents(i - 1), i == 0 ? p.raw_extents() : p.sent_extents(back)})
+      detail::count_transform(p, of, s.steps[i].dims, real);
+  }
+  p.add_product({p.made_extents(), p.weight_extents().only(1)}, 4);  // complex numbers
   return p;
 }
 

@@ -101,6 +101,14 @@ constexpr void hold_transform(layer_plan& p, const fourier& f) {
   p.saves.returning = !f.real ? 3 : f.inverse ? 2 + several : 6;
 }
 
+/// The usual count of fast transforms: 5/2 · n · log₂ n multiply-adds for n complex numbers, half of it for real ones.
+constexpr void count_transform(layer_plan& p, const held_extents& of, const transformed_dims& dims, bool real) {
+  counted_product& by = p.add_product({of}, 5);
+  by.per = real ? 4 : 2;
+  by.back = 1;  // the transform of the gradient
+  for (int d : dims) by.lengths |= 1u << d;
+}
+
 /// Where a tensor lies whose dimensions that no axis cuts are held once.
 constexpr layout with_whole_dims(layout x, const transformed_dims& dims) {
   for (int d : dims) {
@@ -212,6 +220,12 @@ constexpr layer_plan plan_of(const fourier& f, const tensor_value& in) {
   }
   p.add_output(s.raw, y, f.real && f.inverse ? detail::real_of(in.element) : complex);
   detail::hold_transform(p, f);
+  for (int i = 0; i < s.steps.count; ++i) {
+    bool real = false;
+    for (int d : s.steps[i].dims) real = real || f.halves(d);
+    const held_extents of = real && f.inverse ? p.raw_extents() : i == 0 ? p.used_extents() : p.brought_extents(i - 1);
+    detail::count_transform(p, of, s.steps[i].dims, real);
+  }
   return p;
 }
 

@@ -36,6 +36,7 @@ struct matmul : engine::function {
     for (char c : {'x', 'y'}) s.result.push(c);
     return s;
   }
+  constexpr signature product_on(const layout& x, const layout& y) const { return signature_on(x, y); }
   constexpr engine::function_value on(const tensor_value& x, const tensor_value& y) const {
     return engine::local(signature_on(x.layout, y.layout), engine::takes::numbers, engine::gives::same, x, y);
   }
@@ -56,6 +57,10 @@ struct einsum : engine::function {
   template <class... Layouts>
     requires(S.streams() == 0)
   constexpr signature signature_on(const Layouts&...) const {
+    return engine::product_signature(S);
+  }
+  template <class... Layouts>
+  constexpr signature product_on(const Layouts&...) const {
     return engine::product_signature(S);
   }
   template <class... Values>

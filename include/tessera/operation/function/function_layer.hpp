@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/plan/function.hpp>
+#include <tessera/operation/plan/signature_products.hpp>
 #include <tessera/operation/program/flow.hpp>
 
 namespace tessera {
@@ -19,6 +20,7 @@ constexpr layer_plan plan_function(const F& f, const Values&... x) {
     for (const exchange_value& e : f.exchanges(x...)) p.add_exchange(e.from, e.to, e.element, true, e.streams);
   if constexpr (requires { F::saves; }) p.saves = functions::engine::footprint_of(F::saves);
   if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
+  if constexpr (requires { f.product_on(x.layout...); }) count_products(p, f.product_on(x.layout...));
   return p;
 }
 

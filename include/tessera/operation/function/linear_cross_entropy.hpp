@@ -107,6 +107,7 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
   const int copies = s.cosines ? 3 : 2;
   for (int copy = 0; copy < copies; ++copy) p.make(scored(of_rows(layer.expected())).layout, wide);
   if (s.samples() || s.cosines) p.make(of_rows(layer.expected() * (s.samples() + s.cosines)), wide);
+  p.add_product({p.made_extents(), p.weight_extents().only(1)});  // all scores that are looked at
   if (!s.samples()) return p;
   layout all = of_labels;
   for (int a = 0; a < all.placements.count; ++a)

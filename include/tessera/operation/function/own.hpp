@@ -13,6 +13,10 @@ namespace functions {
 template <const signature& S, class Compute>
 struct own : tessera::detail::constant_signature<S> {
   static constexpr const char* name = "apply";
+  template <class... Layouts>
+  constexpr const signature& product_on(const Layouts&...) const {
+    return S;
+  }
 };
 template <const signature& S, class Compute, class... Boxes>
   requires std::is_invocable_v<const Compute&, const Boxes&...>

@@ -93,6 +93,10 @@ class contraction_planner {
     p.add_output(raw, given);
     if (layer_.round_terms) p.round_terms();
     p.saves = memory(same(raw, given));
+    // an output reads all features and taps, an input of a transposed one gives to all of them
+    const held_extents own = p.weight_extents();
+    if (layer_.transposed) p.add_product({p.used_extents(), own.without(0)});
+    else p.add_product({p.raw_extents(), layer_.by_expert() ? own.only(1) : own.without(0)});
     if (layer_.bias) {
       parameter_value bias;
       bias.name = "bias";

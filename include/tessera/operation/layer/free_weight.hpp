@@ -19,6 +19,7 @@ constexpr layer_plan plan_free_parameter(const tensor_value& at, const tensor_va
   p.add_output(w.layout, w.element);
   p.saves = saved_tensors::saving(0);
   p.add_parameter({"", stored, w.layout, initial, true, w.element});
+  p.add_product({});  // nothing is computed
   return p;
 }
 
@@ -34,6 +35,7 @@ constexpr layer_plan plan_free_buffer(const tensor_value& at, const tensor_value
   p.add_output(stored, w.layout, w.element);
   p.saves = saved_tensors::saving(0);
   p.add_buffer({"", stored, initial, w.element});
+  p.add_product({});  // nothing is computed
   return p;
 }
 

@@ -172,6 +172,8 @@ constexpr layer_plan plan_of(const projection& layer, const tensor_value& of) {
     p.add_output(y.layout);
     p.saves.weights |= 1u << p.parameters();
     p.add_parameter(w);
+    p.add_product(
+        {p.raw_extents(p.outputs() - 1), p.weight_extents(p.parameters() - 1).only(layer.by_expert() ? 1 : outputs)});
     if (layer.bias) {
       parameter_value b = w;
       b.name = part.bias;

@@ -254,7 +254,7 @@ constexpr engine::traffic_value traffic(const Bindings&... bindings) {
         const engine::traffic_value t =
             detail::program_traffic<Network::program>::under(detail::extents_bound(bindings...));
         if (!engine::check(t).ok())
-          engine::stop(engine::check(t));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+          engine::stop(engine::check(t));  // [tessera.cost.overflow] more moves or is computed than can be counted
         return t;
       }
     }

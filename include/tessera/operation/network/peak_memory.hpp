@@ -132,7 +132,7 @@ constexpr engine::memory_value peak_memory(const Bindings&... bindings) {
         const engine::memory_value m = detail::program_memory<Network::program, typename Network::inputs>::under(
             detail::extents_bound(bindings...));
         if (!engine::check(m).ok())
-          engine::stop(engine::check(m));  // [tessera.cost.overflow] more elements or bytes move than can be counted
+          engine::stop(engine::check(m));  // [tessera.cost.overflow] more moves or is computed than can be counted
         return m;
       }
     }

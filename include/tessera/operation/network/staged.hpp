@@ -49,9 +49,10 @@ struct measuring_units {
     if constexpr (module_call<plans, Part, typename F::type...>::is_constant) {
       const program_view<layer_record>& p = module_program<plans, Part, typename F::type...>::view;
       for (int i = 0; i < p.count; ++i) {
-        const pipeline::layer_cost one = cost_in_stage(p.nodes[i].record->plan(), p.nodes[i].record->elements, rows);
-        if (owner_of(p, i) == i) all += one;
-        else all.bytes.each += one.bytes.each;
+        const layer_record& layer = *p.nodes[i].record;
+        pipeline::layer_cost one = cost_in_stage(layer.plan(), layer.elements, rows, p.times_again(i));
+        if (owner_of(p, i) != i) one.parameters = one.bytes.once = 0;
+        all += one;
       }
     }
     return all;
@@ -77,7 +78,7 @@ struct unit_places {
     constexpr pipeline::assignment how = Said::how;
     p.of = how.over(static_cast<int>(x.mesh.axes[p.axis].extent));
     pipeline::layer_cost costs[units + 1]{};
-    if constexpr (how.by == pipeline::share::parameters || how.by == pipeline::share::memory) {
+    if constexpr (how.measures()) {
       recorder<layer_record> in;
       measure(costs, in, indices_below<static_cast<int>(sizeof...(T))>{});
     }
@@ -195,11 +196,11 @@ namespace nn {
 /// `staged<chain<block, block, block, block>, stage, by_parameters>`.
 ///
 /// Parts of chains within it count too; a part is whole on a stage, with what is in it. `how` is `by_count`,
-/// `by_parameters`, `by_memory<rows>`, `by_weights<…>` or `by_sizes<…>`, and `chunks<c>` and `turning` where a schedule
-/// passes stages several times; `through_shards<model>` lets the workers of an axis send a share each. What a part
-/// gives, several flows too, goes to the next one. Keys, plans and results are those of the chain with `to` written
-/// out. In a program that is put together while it runs a module may stand in place of the chain: there each node is a
-/// part.
+/// `by_parameters`, `by_memory<rows>`, `by_time<rows>`, `by_weights<…>` or `by_sizes<…>`, and `chunks<c>` and `turning`
+/// where a schedule passes stages several times; `through_shards<model>` lets the workers of an axis send a share each.
+/// What a part gives, several flows too, goes to the next one. Keys, plans and results are those of the chain with `to`
+/// written out. In a program that is put together while it runs a module may stand in place of the chain: there each
+/// node is a part.
 template <class Module, class Axis, class... How>
 struct staged {
   template <engine::FlowType First, engine::FlowType... Rest>

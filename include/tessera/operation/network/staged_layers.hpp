@@ -2,6 +2,7 @@
 
 #include <tessera/operation/layer/local_layers.hpp>
 #include <tessera/operation/memory/layer_memory.hpp>
+#include <tessera/operation/plan/layer_arithmetic.hpp>
 #include <tessera/operation/rule/axes_by_name.hpp>
 #include <tessera/plan/schedule/assignment.hpp>
 
@@ -62,13 +63,11 @@ constexpr layer_plan plan_to_stage(const layout& x, const layout& begin, const t
 }
 
 /// What a layer costs in a pipeline. A micro-batch keeps its results and what its backward reads besides; extents that
-/// only run time knows count as `rows`.
-constexpr pipeline::layer_cost cost_in_stage(layer_plan p, const operand_elements& e, index_t rows) {
-  p.each_layout([&](layout& x) {
-    for (dimension& d : x.dims)
-      if (d.extent == dynamic) d.extent = rows;
-  });
+/// only run time knows count as `rows`. It is computed again `times_again` times.
+constexpr pipeline::layer_cost cost_in_stage(layer_plan p, const operand_elements& e, index_t rows, int times_again) {
+  bind_rows(p, rows);
   pipeline::layer_cost all;
+  all.time = arithmetic_of(p, e).again(times_again).of_a_worker();
   for (int i = 0; i < p.parameters(); ++i) {
     index_t elements = 1;
     for (const dimension& d : p.stored(i).dims) elements = detail::capped_product(elements, d.extent);

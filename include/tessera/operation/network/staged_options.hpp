@@ -23,6 +23,14 @@ struct by_memory {
     how.rows = Rows;
   }
 };
+/// So that the most arithmetic of a stage is least, forward and backward, of micro-batches of so many rows.
+template <index_t Rows>
+struct by_time {
+  static constexpr void say(pipeline::assignment& how) {
+    how.by = pipeline::share::time;
+    how.rows = Rows;
+  }
+};
 /// So that the largest sum of these weights, one for each part, is least.
 template <index_t... Each>
 struct by_weights {

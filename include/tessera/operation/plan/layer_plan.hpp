@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/plan/counted_product.hpp>
 #include <tessera/operation/plan/hold_window.hpp>
 #include <tessera/operation/plan/parameter_layout.hpp>
 #include <tessera/operation/plan/parameter_value.hpp>
@@ -63,6 +64,26 @@ class layer_plan {
   constexpr void add_buffer(const buffer_value& b) {
     buffers_.push({b.name, one(b.stored), b.initial, b.element, b.only_here});
   }
+
+  /// Adds multiply-adds of the local operation, by extents of layouts that the plan has: `times` for each of Π of them.
+  /// A layer without any is counted by its elements.
+  constexpr engine::counted_product& add_product(std::initializer_list<engine::held_extents> of, index_t times = 1) {
+    if (products_count_ == most_products) engine::stop(refusal{code::list_full, most_products});
+    products_[products_count_] = product_slot(engine::counted_product(of, times));
+    return products_[products_count_++].taken;
+  }
+  /// The extents of an operand and a parameter as they are used, and of a result as the local operation gives it.
+  /// Others are those of what an exchange brings and takes away, and of what the operation makes besides.
+  constexpr engine::held_extents used_extents(int i = 0) const { return {inputs_[i].behind}; }
+  constexpr engine::held_extents raw_extents(int i = 0) const { return {outputs_[i].at.before}; }
+  constexpr engine::held_extents weight_extents(int i = 0) const { return {parameters_[i].at.behind}; }
+  constexpr engine::held_extents brought_extents(int i = 0) const { return {exchanges_[i].at.behind}; }
+  constexpr engine::held_extents sent_extents(int i = 0) const { return {exchanges_[i].at.before}; }
+  constexpr engine::held_extents made_extents(int i = 0) const { return {made_[i].at}; }
+
+  constexpr int products() const { return products_count_; }
+  constexpr const engine::counted_product& product(int i) const { return products_[i].taken; }
+  constexpr const layout& layout_of(const engine::held_extents& x) const { return layouts_[x.at].taken; }
 
   constexpr int inputs() const { return inputs_.count; }
   constexpr const layout& given(int i = 0) const { return layouts_[inputs_[i].before].taken; }
@@ -154,6 +175,14 @@ class layer_plan {
     constexpr layout_slot() {}
     constexpr explicit layout_slot(const layout& x) : taken(x) {}
   };
+  // Likewise.
+  union product_slot {
+    char free = 0;
+    engine::counted_product taken;
+
+    constexpr product_slot() {}
+    constexpr explicit product_slot(const engine::counted_product& x) : taken(x) {}
+  };
   struct pair {
     signed char before, behind;
   };
@@ -214,6 +243,9 @@ class layer_plan {
   static_vector<planned_exchange, 4> exchanges_;
   static_vector<planned_saved, 4> made_;
   static_vector<planned_buffer, 4> buffers_;
+  static constexpr int most_products = 7;  // of a spectral convolution of three dimensions that move twice
+  product_slot products_[most_products];
+  int products_count_ = 0;
 };
 
 namespace engine {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/plan/layer_plan.hpp>
+#include <tessera/operation/plan/signature_products.hpp>
 
 namespace tessera {
 
@@ -70,6 +70,7 @@ constexpr layer_plan plan_operation(const signature& op, const layout& x, const 
   if (!p.why.ok()) return p;
   p = detail::one_operation(x, x, op, operands);
   for (const parameter_value& w : parameters) p.add_parameter(w);
+  engine::count_products(p, op);
   return p;
 }
 

@@ -110,7 +110,8 @@ class recorder {
   int value_count = 0;
   int scope_count = 0;
   int recomputed_count = 0;
-  refusal why;  ///< the first thing that only values said, and that does not fit
+  int times_again = 0;  ///< how often the next node is computed again: as often as what is being recomputed has it
+  refusal why;          ///< the first thing that only values said, and that does not fit
 
   /// Adds a node and says its number.
   constexpr int add(const Record* record, std::initializer_list<program_value> operands, int results, bool numbered) {
@@ -178,9 +179,16 @@ class recorder {
   /// Begins nodes that are recomputed; says which they are among those.
   constexpr int begin_recomputed() {
     if (recomputed_ != nullptr) recomputed_[recomputed_count] = {node_count, node_count};
+    ++times_again;
     return recomputed_count++;
   }
+  /// The next nodes belong to the last ones that are recomputed.
+  constexpr int go_on_recomputed() {
+    ++times_again;
+    return recomputed_count - 1;
+  }
   constexpr void end_recomputed(int which) {
+    --times_again;
     if (recomputed_ != nullptr) recomputed_[which].end = node_count;
   }
 

@@ -27,7 +27,8 @@ struct signature {
   static_vector<engine::treated, 16> special = engine::no_items<engine::treated, 16>;
   /// how dimensions that the result lacks are put together; what is not summed is not linear
   combine with = combine::sum;
-  refusal why;  ///< what cannot be read in its text or roles
+  bool products = false;  ///< its arithmetic is that of the products of its letters, whatever its kind
+  refusal why;            ///< what cannot be read in its text or roles
 
   constexpr engine::treated of(char letter) const {
     for (int i = 0; i < special.count; ++i)
@@ -39,6 +40,14 @@ struct signature {
   constexpr signature linear() const { return of_kind(engine::linearity::additive); }
   constexpr signature multilinear() const { return of_kind(engine::linearity::multilinear); }
   constexpr signature nonlinear() const { return of_kind(engine::linearity::nonlinear); }
+
+  /// Its arithmetic is that of products of its operands, one after another, though it is not linear in them: attention
+  /// is `operation("qd,kd,ke->qe").whole("kde").multiplying()`. A multilinear operation that sums says so by itself.
+  constexpr signature multiplying() const {
+    signature s = *this;
+    s.products = true;
+    return s;
+  }
 
   /// Dimensions that the result lacks are combined, not summed: a maximum over a cut dimension gives terms of a
   /// maximum.

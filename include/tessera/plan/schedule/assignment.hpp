@@ -10,6 +10,7 @@ enum class share : signed char {
   count,       ///< as many for each
   parameters,  ///< the most parameters of a part are least
   memory,      ///< the most bytes of a part are least (`by_memory`)
+  time,        ///< the most multiply-adds of a part, forward and backward, are least
   weights,     ///< the largest sum of weights that somebody gives is least
   sizes,       ///< so many for each, as somebody gives them
 };
@@ -18,11 +19,14 @@ enum class share : signed char {
 struct layer_cost {
   index_t parameters = 0;  ///< elements of whole tensors
   layer_bytes bytes;
+  index_t time = 0;  ///< multiply-adds of a micro-batch
 
   constexpr layer_cost& operator+=(const layer_cost& x) {
-    parameters += x.parameters;
-    bytes.once += x.bytes.once;
-    bytes.each += x.bytes.each;
+    using detail::capped_sum;
+    parameters = capped_sum(parameters, x.parameters);
+    bytes.once = capped_sum(bytes.once, x.bytes.once);
+    bytes.each = capped_sum(bytes.each, x.bytes.each);
+    time = capped_sum(time, x.time);
     return *this;
   }
 };
@@ -31,11 +35,13 @@ struct layer_cost {
 struct assignment {
   share by = share::count;
   std::span<const index_t> given = {};  ///< weights of layers, or sizes of parts
-  index_t rows = 1;                     ///< by memory: the extent of what only run time knows, in a micro-batch
+  index_t rows = 1;                     ///< by memory or time: the extent of what only run time knows, in a micro-batch
   int chunks = 1;                       ///< parts of a stage
   bool turns = false;                   ///< the network turns back at both ends (`extent::turns`)
   text through = {};  ///< an axis whose workers send a share each of what they all have, gathered behind the boundary
 
+  /// Whether what layers cost matters.
+  constexpr bool measures() const { return by == share::parameters || by == share::memory || by == share::time; }
   /// The pipeline's parts over so many stages.
   constexpr extent over(int stages) const { return {stages, 1, chunks, turns}; }
 };
@@ -51,14 +57,18 @@ constexpr shares shared_out(const assignment& how, std::span<const layer_cost> l
     if (how.given.size() == layers.size()) return by_weight(how.given, of.parts());
     return {refusal{code::stages_given_otherwise, how.given.size(), of.parts(), how.given.size(), count}, {}};
   }
-  tessera::engine::heap_array<index_t> parameters(count);
+  tessera::engine::heap_array<index_t> weights(count);
   tessera::engine::heap_array<layer_bytes> bytes(count);
+  index_t all = 0;
   for (index_t i = 0; i < count; ++i) {
-    parameters[i] = layers[static_cast<std::size_t>(i)].parameters;
-    bytes[i] = layers[static_cast<std::size_t>(i)].bytes;
+    const layer_cost& one = layers[static_cast<std::size_t>(i)];
+    weights[i] = how.by == share::time ? one.time : one.parameters;
+    bytes[i] = one.bytes;
+    all = detail::capped_sum(all, weights[i]);
   }
-  if (how.by == share::parameters) return by_weight({parameters.begin(), parameters.end()}, of.parts());
-  return by_memory({bytes.begin(), bytes.end()}, of.parts(), how.chunks);
+  if (how.by == share::memory) return by_memory({bytes.begin(), bytes.end()}, of.parts(), how.chunks);
+  if (all == INT64_MAX) return {refusal{code::cost_overflows}, {}};
+  return by_weight({weights.begin(), weights.end()}, of.parts());
 }
 
 /// The part of each layer, where so many are in each.

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <tessera/operation/network/network.hpp>
+#include <tessera/operation/plan/layer_arithmetic.hpp>
+
+namespace tessera {
+
+namespace detail {
+
+constexpr arithmetic_value bound_arithmetic(layer_plan p, const operand_elements& e, const bound_extents& known) {
+  bind_all(p, known);
+  return arithmetic_of(p, e);
+}
+
+// What a layer computes, as a constant of its own.
+template <const auto* Record, auto... Bindings>
+inline constexpr arithmetic_value layer_arithmetic =
+    bound_arithmetic(Record->plan(), Record->elements, extents_bound(Bindings...));
+
+template <const auto& Program, class Indices = indices_below<Program.count>>
+struct program_arithmetic;
+template <const auto& Program, int... Node>
+struct program_arithmetic<Program, indices<Node...>> {
+  static constexpr arithmetic_value under(const bound_extents& known) {
+    arithmetic_value all;
+    for (int i = 0; i < Program.count; ++i)
+      all += bound_arithmetic(Program.nodes[i].record->plan(), Program.nodes[i].record->elements, known)
+                 .again(Program.times_again(i));
+    return all;
+  }
+  template <auto... Bindings>
+  static constexpr arithmetic_value constant() {
+    const arithmetic_value each[]{
+        layer_arithmetic<Program.nodes[Node].record, Bindings...>.again(Program.times_again(Node))..., {}};
+    arithmetic_value all;
+    for (const arithmetic_value& one : each) all += one;
+    return all;
+  }
+};
+
+template <class Network, auto... Bindings>
+struct constant_multiply_adds {
+  static constexpr arithmetic_value of = program_arithmetic<Network::program>::template constant<Bindings...>();
+  static constexpr refusal value = check(of);
+};
+
+}  // namespace detail
+
+namespace engine {
+
+/// The arithmetic of a program that is put together while it runs, where extents that only data give are `rows`.
+template <class Record>
+constexpr arithmetic_value arithmetic_of(const program_view<Record>& program, index_t rows) {
+  arithmetic_value all;
+  for (int i = 0; i < program.count; ++i) {
+    layer_plan p = program.nodes[i].record->plan();
+    bind_rows(p, rows);
+    all += arithmetic_of(p, program.nodes[i].record->elements).again(program.times_again(i));
+  }
+  return all;
+}
+
+}  // namespace engine
+
+// As `traffic` asks, line by line.
+
+/// The arithmetic of a network with given dynamic extents, in multiply-adds: `multiply_adds<net>(
+/// bind<batch>(64)).forward.total`, of all workers, and `.busiest_worker`.
+///
+/// Products are counted: contractions, attention by the keys that queries see, transforms. Backward makes twice as
+/// many, of attention's scores three times, and what is recomputed once more. One is two floating-point operations.
+template <class Network, class... Bindings>
+constexpr engine::arithmetic_value multiply_adds(const Bindings&... bindings) {
+  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
+  given::template refuse<given>();
+  if constexpr (given::ok) {
+    if constexpr (Network::verdict::ok) {
+      using known = detail::traffic_bindings<Network, Bindings...>;
+      known::template refuse<known>();
+      if constexpr (known::ok && sizeof...(Bindings) == 0) {
+        using counted = engine::verdict_of<detail::constant_multiply_adds<Network>>;
+        counted::template refuse<counted>();
+        return detail::constant_multiply_adds<Network>::of;
+      } else if constexpr (known::ok) {
+        const engine::arithmetic_value a =
+            detail::program_arithmetic<Network::program>::under(detail::extents_bound(bindings...));
+        if (!engine::check(a).ok())
+          engine::stop(engine::check(a));  // [tessera.cost.overflow] more moves or is computed than can be counted
+        return a;
+      }
+    }
+  }
+  return {};
+}
+
+/// The same where these values are constants: `multiply_adds<net, bind<batch>(64)>()`.
+template <class Network, auto First, auto... Bindings>
+constexpr engine::arithmetic_value multiply_adds() {
+  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
+  given::template refuse<given>();
+  if constexpr (given::ok) {
+    if constexpr (Network::verdict::ok) {
+      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>,
+                                             std::remove_const_t<decltype(Bindings)>...>;
+      known::template refuse<known>();
+      if constexpr (known::ok) {
+        using counted = engine::verdict_of<detail::constant_multiply_adds<Network, First, Bindings...>>;
+        counted::template refuse<counted>();
+        return detail::constant_multiply_adds<Network, First, Bindings...>::of;
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace tessera
