@@ -131,9 +131,9 @@ constexpr bool may_follow(ends& so_far, const extent& of, int stage, const opera
 /// operation and hold up nobody, so a schedule that ends here ends on any transport.
 ///
 /// Refused: an operation that is none, comes twice or too early on its own stage (tessera.pipeline.operation); a step
-/// that does (tessera.pipeline.step); stages that wait for one another (tessera.pipeline.deadlock). Then operations left
-/// out (tessera.pipeline.incomplete), micro-batches that overtake each other (tessera.pipeline.order) and times that are
-/// none (tessera.pipeline.times).
+/// that does (tessera.pipeline.step); stages that wait for one another (tessera.pipeline.deadlock). Then operations
+/// left out (tessera.pipeline.incomplete), micro-batches that overtake each other (tessera.pipeline.order) and times
+/// that are none (tessera.pipeline.times).
 template <class Schedule>
 constexpr run run_of(const Schedule& s, const times& each = {}) {
   run r;
