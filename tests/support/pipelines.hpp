@@ -11,8 +11,9 @@ namespace pipelined {
 using namespace tessera;
 using namespace tessera::testing;
 
-/// Six layers over the parts of a pipeline, as even as may be, and the mean square of what they give.
-template <class Layer = nn::linear<5>>
+/// Six layers over the parts of a pipeline, as even as may be, and the mean square of what they give. The first three
+/// may be others.
+template <class Layer = nn::linear<5>, class First = Layer>
 void build(nn::program& p, const mesh_value& m, const pipeline::extent& of, index_t rows) {
   auto x = p.input({on_stage(m, {rows, 5}, 0), element::float64});
   auto wanted = p.input({on_stage(m, {rows, 5}, 0), element::float64});
@@ -21,7 +22,7 @@ void build(nn::program& p, const mesh_value& m, const pipeline::extent& of, inde
     const int part = i * of.parts() / 6;
     if (part != now) x = to(on_stage(m, {dynamic, 5}, of.stage_of(part)), x);
     now = part;
-    x = tanh(Layer{}(x));
+    x = tanh(i < 3 ? First{}(x) : Layer{}(x));
   }
   const auto there = to(on_stage(m, {dynamic, 5}, of.stage_of(now)), wanted);
   const auto loss = mean(square(x - there));

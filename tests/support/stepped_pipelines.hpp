@@ -12,12 +12,12 @@ enum class stepping { own, all };
 
 /// What differs after five batches of Adam on this worker. Of each second batch a first half is run before, without a
 /// step, and the step is by both.
-template <class Layer = nn::linear<5>, class Schedule>
+template <class Layer = nn::linear<5>, class First = Layer, class Schedule>
 std::string stepped_differently(const team_handle& team, const Schedule& schedule, index_t rows, stepping how,
                                 std::vector<nn::stage_pass>* passes = nullptr) {
   const team_state& t = *team;
   nn::program p;
-  build<Layer>(p, t.mesh(), schedule.of, rows);
+  build<Layer, First>(p, t.mesh(), schedule.of, rows);
   nn::dynamic_network net(team, seed{5}, p);
   std::map<std::string, at::Tensor> w;
   std::vector<at::Tensor> leaves;
