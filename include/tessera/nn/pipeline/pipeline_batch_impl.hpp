@@ -129,7 +129,7 @@ TESSERA_INLINE void pipeline_run::bind(batch& b) const {
   for (const tied_parameter& p : tied_) {
     const tessera::engine::call_context context = context_of_return(b, p);
     const auto change = return_of(p, context);
-    if (b.trains && change->workers().has(my().team->rank())) change->bind(context);
+    if (b.trains && is_learned(p.taken) && change->workers().has(my().team->rank())) change->bind(context);
   }
 }
 

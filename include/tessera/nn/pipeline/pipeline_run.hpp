@@ -119,6 +119,7 @@ class pipeline_run {
   void return_tied(batch& b);
   std::shared_ptr<tessera::engine::bound_change> return_of(const tied_parameter& p,
                                                            const tessera::engine::call_context& now) const;
+  static bool is_learned(const parameter& p) { return !p.frozen() && p.stored().local().requires_grad(); }
   bool stores(const tied_parameter& p) const { return stage_ == stage_of(p.known.stored().layout(), axis_); }
   static tessera::engine::call_context context_of_return(const batch& b, const tied_parameter& p);
 

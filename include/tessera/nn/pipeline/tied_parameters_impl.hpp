@@ -53,7 +53,7 @@ TESSERA_INLINE void pipeline_run::return_tied(batch& b) {
     const tessera::engine::call_context context = context_of_return(b, p);
     const tessera::engine::scoped_context here(*my().team, context);
     const auto change = return_of(p, context);
-    if (p.taken.frozen() || !stored.requires_grad() || !change->workers().has(my().team->rank())) continue;
+    if (!is_learned(p.taken) || !change->workers().has(my().team->rank())) continue;
     const held_member where = p.taken.waiting();
     at::Tensor terms = where.of->take(where.used, where.as);
     if (!terms.defined()) terms = at::zeros_like(where.of->kept(where.used, where.as));
