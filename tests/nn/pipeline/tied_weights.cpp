@@ -113,6 +113,27 @@ TEST_CASE("a table that the first and the last stage share trains as one", "[law
   }
 }
 
+// What a shared weight moves was known by the address of its name, which another pipeline's had once the first was
+// gone. So workers counted its calls otherwise, and compared at other ones.
+TEST_CASE("pipelines of shared weights one after another agree, whatever their workers keep", "[regression]") {
+  using grid = mesh<stages<2>>;
+  const auto out = in_team<grid>([](const team<grid>& t) {
+    std::vector<std::unique_ptr<nn::pipeline_parallel>> kept;
+    for (int i = 0; i < 6; ++i) {
+      nn::program p;
+      build(p, grid::value, nn::embedding<7, 4, weights_as<double>>{}, nn::linear<7, no_bias>{});
+      const nn::dynamic_network net(t, seed{5}, p);
+      auto pipeline = std::make_unique<nn::pipeline_parallel>(net, "stages<2>", schedule{order::gpipe, {2, 2}});
+      const at::Tensor x = at::arange(4, at::kLong);
+      pipeline->forward_backward(
+          {distribute(t, on_stage(grid::value, {4}, 0), x), distribute(t, on_stage(grid::value, {4}, 1), x)});
+      if (t.rank() == 1) kept.push_back(std::move(pipeline));
+    }
+    return 0;
+  });
+  CHECK(out.errors() == "");
+}
+
 // Megatron#7227, #7228: the norm of a table on two stages counted it twice and was 40.
 TEST_CASE("a norm counts shared weights once: √800", "[regression]") {
   using grid = mesh<stages<2>>;

@@ -92,6 +92,7 @@ class pipeline_run {
   /// A parameter that is stored on one stage and taken on another: by this pipeline, and by the network.
   struct tied_parameter {
     parameter taken, known;
+    const char* name;  ///< which outlives it: changes are kept by it
   };
 
   executor::state& my() const { return *net_.state_; }

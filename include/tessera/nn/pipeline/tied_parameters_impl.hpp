@@ -16,17 +16,16 @@ TESSERA_INLINE void pipeline_run::take_states() {
       const held_member here = p.waiting();
       const auto is_it = [&](const tied_parameter& q) { return q.known.waiting() == here; };
       auto found = std::find_if(tied_.begin(), tied_.end(), is_it);
-      if (found == tied_.end()) found = tied_.insert(found, {p.held_apart(), p});
+      if (found == tied_.end()) found = tied_.insert(found, {p.held_apart(), p, tessera::detail::kept_name(p.path())});
       p = found->taken;
     }
   }
 }
 
 TESSERA_INLINE void pipeline_run::bring_tied(call_site at) const {
-  for (const auto& [p, known] : tied_) {
-    const tessera::engine::scoped_context here(*my().team,
-                                               {.why = purpose::forward, .name = p.path().c_str(), .at = at});
-    static_cast<void>(p.use());
+  for (const tied_parameter& p : tied_) {
+    const tessera::engine::scoped_context here(*my().team, {.why = purpose::forward, .name = p.name, .at = at});
+    static_cast<void>(p.taken.use());
   }
 }
 
@@ -35,7 +34,7 @@ TESSERA_INLINE void pipeline_run::let_go_tied() const {
 }
 
 TESSERA_INLINE tessera::engine::call_context pipeline_run::context_of_return(const batch& b, const tied_parameter& p) {
-  return {.why = purpose::backward, .name = p.taken.path().c_str(), .at = b.at};
+  return {.why = purpose::backward, .name = p.name, .at = b.at};
 }
 
 TESSERA_INLINE std::shared_ptr<tessera::engine::bound_change> pipeline_run::return_of(
