@@ -78,7 +78,28 @@ std::vector<double> trained(const ts::team<grid>& team, const net_type& net, con
 }
 // [end]
 
-std::vector<double> trained_serially(const nn::state_dict& begin, const sets& all, int steps) {
+// [steps]
+constexpr ts::pipeline::schedule by_stages{
+    .by = ts::pipeline::order::zb_h1, .of = {.stages = 2, .micro_batches = 8}, .steps = true};
+
+std::vector<double> stepped(const ts::team<grid>& team, const net_type& net, const sets& all, int steps) {
+  torch::optim::Adam optimizer(net.parameters(), 0.02);  // a worker has those of its stage
+  nn::pipeline_options options{.rows = ts::pipeline::micro_batch_sizes::uneven};
+  options.step = [&](const nn::stage_pass&) { optimizer.step(); };
+  nn::pipeline_parallel pipeline(net, "stage", by_stages, options);
+  const auto x = ts::distribute<samples>(team, all.x);
+  const auto y = ts::distribute<labels>(team, all.y);
+  std::vector<double> losses;
+  for (int step = 0; step < steps; ++step) {
+    optimizer.zero_grad();
+    const auto loss = pipeline.forward_backward({x.dynamic(), y.dynamic()})[0];  // behind which all have stepped
+    losses.push_back(ts::full_tensor(loss).item<double>());
+  }
+  return losses;
+}
+// [end]
+
+std::vector<double> trained_serially(const nn::state_dict& begin, const sets& all, int steps, double norm) {
   std::map<std::string, at::Tensor> w;
   std::vector<at::Tensor> leaves;
   for (const auto& [key, one] : begin) leaves.push_back(w[key] = one.clone().set_requires_grad(true));
@@ -93,7 +114,7 @@ std::vector<double> trained_serially(const nn::state_dict& begin, const sets& al
     }
     const at::Tensor loss = at::cross_entropy_loss(h, all.y);
     loss.backward();
-    torch::nn::utils::clip_grad_norm_(leaves, 1.0);
+    torch::nn::utils::clip_grad_norm_(leaves, norm);
     optimizer.step();
     losses.push_back(loss.item<double>());
   }
@@ -103,11 +124,14 @@ std::vector<double> trained_serially(const nn::state_dict& begin, const sets& al
 int main(int argc, char** argv) {
   return ts::launch<grid>(argc, argv, [](ts::team<grid>& team) {
     const sets all = generated(50);  // seven rows in two micro-batches, six in the others
-    const net_type net{team, ts::seed{7}};
+    const net_type net{team, ts::seed{7}}, other{team, ts::seed{7}};
     const nn::state_dict begin = nn::state_of(net);
-    const std::vector<double> losses = trained(team, net, all, 20), wanted = trained_serially(begin, all, 20);
+    const std::vector<double> losses = trained(team, net, all, 20), by_stage = stepped(team, other, all, 20);
+    const std::vector<double> wanted = trained_serially(begin, all, 20, 1),
+                              unclipped = trained_serially(begin, all, 20, 1e9);
     double worst = 0;
-    for (std::size_t i = 0; i < losses.size(); ++i) worst = std::max(worst, std::abs(losses[i] - wanted[i]));
+    for (std::size_t i = 0; i < losses.size(); ++i)
+      worst = std::max({worst, std::abs(losses[i] - wanted[i]), std::abs(by_stage[i] - unclipped[i])});
     if (!(worst < 1e-9)) throw std::runtime_error(fmt::format("losses differ by {}", worst));
     if (!team.first()) return;
     fmt::print("{}", ts::picture(turns));

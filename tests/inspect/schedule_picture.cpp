@@ -31,6 +31,11 @@ TEST_CASE("a schedule as SVG has a box for each operation, and one for each that
   CHECK(all[4] == std::array<double, 3>{84, 124, 300});
   CHECK(all[5] == std::array<double, 3>{534, 150, 450});  // behind half a second in which it waited
   CHECK_THROWS(svg_of(pipeline::schedule{pipeline::order::gpipe, {0, 1}}));
+  const pipeline::schedule steps{pipeline::order::one_f_one_b, {2, 2}, true};
+  const std::string colour = "#aa3377";  // a step is a mark where it takes no time
+  CHECK(boxes(svg_of(steps), colour) == std::vector<std::array<double, 3>>{{984, 36, 3}, {834, 62, 3}});
+  CHECK(boxes(svg_of(steps, {}, {.step = 2}), colour) ==
+        std::vector<std::array<double, 3>>{{759, 36, 225}, {646.5, 62, 225}});
 }
 
 TEST_CASE("a schedule is drawn as time by stage", "[plan]") {
@@ -41,5 +46,14 @@ TEST_CASE("a schedule is drawn as time by stage", "[plan]") {
   CHECK(picture(pipeline::schedule{pipeline::order::interleaved, {1, 1, 2}}) ==
         "stage 0    0A  0B 0Bb 0Ab\n"
         "4 steps, 0.0 % of them waiting; a stage keeps 2 micro-batches at most\n");
+  const pipeline::schedule steps{pipeline::order::one_f_one_b, {2, 2}, true};
+  CHECK(picture(steps) ==
+        "stage 0     0   1   .  0b   . 1bs\n"
+        "stage 1     .   0  0b   1 1bs   .\n"
+        "6 steps, 33.3 % of them waiting; a stage keeps 2 micro-batches at most\n");
+  CHECK(picture(steps, {.backward = 2, .step = 2}) ==
+        "stage 0    0  1  .  . 0b  -  . 1b  -  s  -\n"
+        "stage 1    .  0 0b  -  1 1b  -  s  -  .  .\n"
+        "11 steps, 27.3 % of them waiting; a stage keeps 2 micro-batches at most\n");
   CHECK(picture(pipeline::schedule{pipeline::order::gpipe, {0, 1}}).find("[tessera.pipeline.empty]") == 0);
 }

@@ -1,7 +1,7 @@
 #pragma once
 // A network of six layers in a pipeline, beside LibTorch's of the whole batch.
 
-#include "tests/support/tensors.hpp"
+#include "tests/support/stage_layouts.hpp"
 
 #include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/pipeline/pipeline_parallel.hpp>
@@ -11,25 +11,10 @@ namespace pipelined {
 using namespace tessera;
 using namespace tessera::testing;
 
-inline std::string_view last_axis(const mesh_value& m) {
-  const text& name = m.axes[m.axes.count - 1].name;
-  return {name.data, static_cast<std::size_t>(name.size)};
-}
-
-inline layout on_stage(const mesh_value& m, std::initializer_list<index_t> extents, int coordinate) {
-  layout x;
-  x.mesh = m;
-  x.placements.resize(m.axes.count);
-  for (index_t n : extents) x.dims.push({}), x.dims[x.dims.count - 1].extent = n;
-  const int s = m.axes.count - 1;
-  if (coordinate >= 0 && m.axes[s].extent > 1) x.set_placement(s, tessera::engine::held_on(coordinate));
-  for (int a = 0; a < m.axes.count; ++a)
-    if (a != s) x.cut_by(0, a, false);
-  return x;
-}
-
-/// Six layers over the parts of a pipeline, as even as may be, and the mean square of what they give.
-inline void build(nn::program& p, const mesh_value& m, const pipeline::extent& of, index_t rows) {
+/// Six layers over the parts of a pipeline, as even as may be, and the mean square of what they give. The first three
+/// may be others.
+template <class Layer = nn::linear<5>, class First = Layer>
+void build(nn::program& p, const mesh_value& m, const pipeline::extent& of, index_t rows) {
   auto x = p.input({on_stage(m, {rows, 5}, 0), element::float64});
   auto wanted = p.input({on_stage(m, {rows, 5}, 0), element::float64});
   int now = 0;
@@ -37,7 +22,7 @@ inline void build(nn::program& p, const mesh_value& m, const pipeline::extent& o
     const int part = i * of.parts() / 6;
     if (part != now) x = to(on_stage(m, {dynamic, 5}, of.stage_of(part)), x);
     now = part;
-    x = tanh(nn::linear<5>{}(x));
+    x = tanh(i < 3 ? First{}(x) : Layer{}(x));
   }
   const auto there = to(on_stage(m, {dynamic, 5}, of.stage_of(now)), wanted);
   const auto loss = mean(square(x - there));

@@ -18,6 +18,7 @@ template <index_t> struct end;
 template <index_t> struct expected;
 template <index_t> struct extent_of_the_axis;
 template <index_t> struct found;
+template <index_t> struct functions_for_them;
 template <index_t> struct has;
 template <index_t> struct input;
 template <index_t> struct micro_batch;
@@ -29,6 +30,7 @@ template <index_t> struct samples;
 template <index_t> struct says;
 template <index_t> struct stage;
 template <index_t> struct stages;
+template <index_t> struct steps_in_the_schedule;
 template <index_t> struct tensors;
 template <index_t> struct wanted;
 template <index_t> struct worker;
@@ -676,6 +678,14 @@ template <class... Told> struct own_forward_gave {
                   "part and leaves it; hand over as many");
   }
 };
+template <class... Told> struct pipeline_steps {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.steps] steps of a schedule and the function for them go together; give "
+                  "options.step to a schedule with steps alone");
+  }
+};
 template <class... Told> struct pipeline_failed {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -924,6 +934,11 @@ template <> struct verdict_for<&code::own_forward_gave> {
   template <class Why> using type = verdicts::own_forward_gave<
       with::tensors<Why::number(0)>,
       with::wanted<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::pipeline_steps> {
+  template <class Why> using type = verdicts::pipeline_steps<
+      with::steps_in_the_schedule<Why::number(0)>,
+      with::functions_for_them<Why::number(1)>>;
 };
 template <> struct verdict_for<&code::pipeline_failed> {
   template <class Why> using type = verdicts::pipeline_failed<

@@ -25,6 +25,7 @@ template <index_t> struct sizes_given;
 template <index_t> struct stage;
 template <index_t> struct stage_that_it_waits_for;
 template <index_t> struct stages;
+template <index_t> struct steps;
 
 }  // namespace with
 
@@ -78,12 +79,28 @@ template <class... Told> struct pipeline_operation {
                   "backward for each micro-batch");
   }
 };
+template <class... Told> struct pipeline_step {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.step] a step of a schedule comes before a backward of its stage, or twice; let "
+                  "it be the last operation of the stage");
+  }
+};
+template <class... Told> struct pipeline_times {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.pipeline.times] an operation of a schedule takes a step of time at least, and a step of "
+                  "parameters 0; give no less");
+  }
+};
 template <class... Told> struct pipeline_incomplete {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.pipeline.incomplete] a schedule leaves operations out; each stage runs every chunk once "
-                  "forward and once backward for each micro-batch");
+                  "forward and once backward for each micro-batch, and steps where another stage does");
   }
 };
 template <class... Told> struct pipeline_overtakes {
@@ -162,6 +179,14 @@ template <> struct verdict_for<&code::pipeline_operation> {
   template <class Why> using type = verdicts::pipeline_operation<
       with::stage<Why::number(0)>,
       with::operation<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::pipeline_step> {
+  template <class Why> using type = verdicts::pipeline_step<
+      with::stage<Why::number(0)>,
+      with::operation<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::pipeline_times> {
+  template <class Why> using type = verdicts::pipeline_times<with::steps<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::pipeline_incomplete> {
   template <class Why> using type = verdicts::pipeline_incomplete<

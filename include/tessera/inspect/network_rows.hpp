@@ -56,6 +56,7 @@ struct network_rows {
       detail::bind_all(row.plan, known);
       for (int k = 0; k < row.plan.outputs(); ++k) row.lies.push_back(row.plan.output(k));
       row.traffic = traffic_of(row.plan, node.record->elements).again(program.times_again(i));
+      if (detail::takes_tied(program, i)) row.traffic = detail::traffic_of_tied(program, i).instead_of(row.traffic);
       row.arithmetic = arithmetic_of(row.plan, node.record->elements).again(program.times_again(i));
       arithmetic += row.arithmetic;
       row.lives = lives[static_cast<std::size_t>(i)];

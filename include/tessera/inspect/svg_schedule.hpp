@@ -4,6 +4,8 @@
 #include <tessera/inspect/svg.hpp>
 #include <tessera/plan/schedule/timeline.hpp>
 
+#include <algorithm>
+
 namespace tessera {
 
 namespace engine {
@@ -26,17 +28,18 @@ class schedule_panel {
   void draw(int stage, const pipeline::operation& x, double begins, double waits, double ends) {
     const double at = left + begins * scale_, y = top_ + stage * row;
     if (waits > 0) to_.rect(at, y, waits * scale_, row - 4, to_.hatch(drawing::faint));
-    const double busy = (ends - begins - waits) * scale_;
+    const bool steps = x.does == pipeline::work::step;
+    const double busy = std::max((ends - begins - waits) * scale_, steps ? 3. : 0.);  // seen where it takes no time
     const double shade = 1 - 0.35 * (of_.chunks > 1 ? static_cast<double>(x.chunk) / (of_.chunks - 1) : 0);
     to_.rect(at + waits * scale_, y, busy, row - 4, colour_of(x.does), shade, "stroke='#ffffff' stroke-width='0.5'");
     const std::string word = fmt::format("{}", x.micro_batch);
-    if (drawing::width_of(word, 11) + 2 < busy)
+    if (!steps && drawing::width_of(word, 11) + 2 < busy)
       to_.text(at + waits * scale_ + busy / 2, y + 15, word, 11, "#ffffff", "middle");
   }
   double bottom() const { return top_ + of_.stages * row; }
 
   static const char* colour_of(pipeline::work does) {
-    constexpr const char* colours[]{"#4477aa", "#449955", "#77aa22", "#ee8833"};
+    constexpr const char* colours[]{"#4477aa", "#449955", "#77aa22", "#ee8833", "#aa3377"};
     return colours[static_cast<int>(does)];
   }
 
@@ -49,26 +52,27 @@ class schedule_panel {
 
 }  // namespace engine
 
-/// A schedule as SVG, each operation one step long; below it, where there is one, a batch as it was measured.
+/// A schedule as SVG, each operation as long as is said; below it, where there is one, a batch as it was measured.
 ///
 /// A box has its micro-batch; later chunks are paler, and a hatched box is a wait for another stage.
 template <class Schedule>
   requires requires(const Schedule& s) { s.of.stages; }
-std::string svg_of(const Schedule& s, const std::vector<std::vector<pipeline::timed_operation>>& measured = {}) {
+std::string svg_of(const Schedule& s, const std::vector<std::vector<pipeline::timed_operation>>& measured = {},
+                   const pipeline::times& each = {}) {
   using pipeline::work;
-  const pipeline::run r = pipeline::run_of(s);
+  const pipeline::run r = pipeline::run_of(s, each);
   engine::check(r.why);
   engine::drawing to;
   engine::schedule_panel steps(to, s.of, 36, r.span);
   steps.title(fmt::format("planned: {} steps, {:.1f} % of them waiting", r.span, 100 * r.bubble()));
   steps.name_stages();
-  bool has[4] = {};
+  bool has[5] = {};
   for (int stage = 0; stage < s.of.stages; ++stage)
     for (int i = 0; i < pipeline::engine::count_of(s, stage); ++i) {
       const pipeline::operation x = s.at(stage, i);
       has[static_cast<int>(x.does)] = true;
       const double begins = r.begin_of(stage, i);
-      steps.draw(stage, x, begins, 0, begins + 1);
+      steps.draw(stage, x, begins, 0, begins + each.of(x.does));
     }
   double bottom = steps.bottom();
   if (!measured.empty()) {
@@ -81,9 +85,9 @@ std::string svg_of(const Schedule& s, const std::vector<std::vector<pipeline::ti
         times.draw(static_cast<int>(stage), x.does, x.begins, x.waits, x.ends);
     bottom = times.bottom();
   }
-  constexpr const char* words[]{"forward", "backward", "backward of inputs", "backward of weights"};
+  constexpr const char* words[]{"forward", "backward", "backward of inputs", "backward of weights", "step"};
   double x = engine::schedule_panel::left;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 5; ++i) {
     if (!has[i]) continue;
     to.rect(x, bottom + 10, 12, 12, engine::schedule_panel::colour_of(static_cast<work>(i)));
     to.text(x + 18, bottom + 20, words[i]);

@@ -240,6 +240,9 @@ inline constexpr reason micro_batch_lies_otherwise{
 inline constexpr reason own_forward_gave{"tessera.pipeline.own", "tensors, wanted",
                                          "a forward of one's own takes and gives a tensor for each that comes to its "
                                          "part and leaves it; hand over as many"};
+inline constexpr reason pipeline_steps{
+    "tessera.pipeline.steps", "steps in the schedule, functions for them",
+    "steps of a schedule and the function for them go together; give options.step to a schedule with steps alone"};
 inline constexpr reason pipeline_failed{"tessera.pipeline.failed", "stage, micro-batch",
                                         "a stage of a pipeline threw an exception; look at what it says"};
 

@@ -23,10 +23,16 @@ inline constexpr reason pipeline_operation{
     "tessera.pipeline.operation", "stage, operation",
     "an operation of a schedule is of no micro-batch or chunk, comes twice, or is a backward without its forward; each "
     "stage runs every chunk once forward and once backward for each micro-batch"};
+inline constexpr reason pipeline_step{
+    "tessera.pipeline.step", "stage, operation",
+    "a step of a schedule comes before a backward of its stage, or twice; let it be the last operation of the stage"};
+inline constexpr reason pipeline_times{"tessera.pipeline.times", "steps",
+                                       "an operation of a schedule takes a step of time at least, and a step of "
+                                       "parameters 0; give no less"};
 inline constexpr reason pipeline_incomplete{
     "tessera.pipeline.incomplete", "stage, operations missing",
     "a schedule leaves operations out; each stage runs every chunk once forward and once backward for each "
-    "micro-batch"};
+    "micro-batch, and steps where another stage does"};
 inline constexpr reason pipeline_overtakes{
     "tessera.pipeline.order", "stage, operation, micro-batch that the stage before has there",
     "micro-batches overtake each other between two stages; let each part run them in the order of the part before"};

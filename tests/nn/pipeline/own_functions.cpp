@@ -1,6 +1,6 @@
 // Forwards and backwards of one's own in a pipeline, beside LibTorch's of the same functions in one process.
 
-#include "tests/support/tensors.hpp"
+#include "tests/support/stage_layouts.hpp"
 
 #include <tessera/nn/network/program_parts.hpp>
 #include <tessera/nn/pipeline/pipeline_parallel.hpp>
@@ -17,24 +17,13 @@ struct stage : axis<2> {};
 using grid = mesh<data, stage>;
 using alone = mesh<stage>;
 
-template <class G = grid>
-layout lying(const std::vector<index_t>& extents, int at) {
-  layout x;
-  x.mesh = G::value;
-  x.placements.resize(x.mesh.axes.count);
-  for (index_t n : extents) x.dims.push({}), x.dims[x.dims.count - 1].extent = n;
-  x.set_placement(x.mesh.axes.count - 1, tessera::engine::held_on(at));
-  if (x.mesh.axes.count > 1) x.cut_by(0, 0, false);
-  return x;
-}
-
 /// A layer, a way past it, a second input of the second stage, and the mean square.
 template <class G>
 void build(nn::program& p) {
-  const auto x = p.input({lying<G>({dynamic, 5}, 0), element::float64});
-  const auto beside = p.input({lying<G>({dynamic, 5}, 1), element::float64});
+  const auto x = p.input({on_stage(G::value, {dynamic, 5}, 0), element::float64});
+  const auto beside = p.input({on_stage(G::value, {dynamic, 5}, 1), element::float64});
   const auto h = tanh(nn::linear<5>{}(x));
-  const auto there = to(lying<G>({dynamic, 5}, 1), h), past = to(lying<G>({dynamic, 5}, 1), sin(x));
+  const auto there = to(on_stage(G::value, {dynamic, 5}, 1), h), past = to(on_stage(G::value, {dynamic, 5}, 1), sin(x));
   p.output(mean(square(nn::linear<5>{}(there) + past * beside)));
 }
 
@@ -49,8 +38,8 @@ trained in_pipeline(const team<G>& t, order by, nn::pipeline_options options, bo
   build<G>(p);
   nn::dynamic_network net(t, seed{5}, p);
   nn::pipeline_parallel pipeline(net, "stage", schedule{by, {2, 3}}, std::move(options));
-  const std::vector<tensor<dyn>> given{distribute(t, lying<G>({12, 5}, 0), global_of({12, 5}, numbers{1})),
-                                       distribute(t, lying<G>({12, 5}, 1), global_of({12, 5}, numbers{2}))};
+  const std::vector<tensor<dyn>> given{distribute(t, on_stage(G::value, {12, 5}, 0), global_of({12, 5}, numbers{1})),
+                                       distribute(t, on_stage(G::value, {12, 5}, 1), global_of({12, 5}, numbers{2}))};
   trained all{full_tensor(pipeline.forward_backward(given)[0]).item<double>(), {}};
   if (by_nodes)
     net.each_parameter([&](const nn::parameter& q) { all.gradients[q.path()] = full_tensor(q.stored().grad()); });

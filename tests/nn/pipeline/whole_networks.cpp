@@ -1,7 +1,7 @@
 // Networks of several kinds trained in a pipeline for some steps, beside the same ones whose stage is one, run in the
 // same micro-batches one after another.
 
-#include "tests/support/tensors.hpp"
+#include "tests/support/stage_layouts.hpp"
 #include "tests/support/torch_training.hpp"
 
 #include <tessera/nn/network/program_parts.hpp>
@@ -22,17 +22,6 @@ template <int P>
 struct data : axis<P> {};
 template <int P>
 struct model : axis<P> {};
-
-/// The last axis is that of stages; the first one cuts rows.
-layout lying(const mesh_value& m, const std::vector<index_t>& extents, int stage) {
-  layout x;
-  x.mesh = m;
-  x.placements.resize(m.axes.count);
-  for (index_t n : extents) x.dims.push({}), x.dims[x.dims.count - 1].extent = n;
-  x.set_placement(m.axes.count - 1, tessera::engine::held_on(stage));
-  if (m.axes.count > 1) x.cut_by(0, 0, false);
-  return x;
-}
 
 /// Where a model goes on with its next part: through a move in a pipeline, or on the spot.
 using onward = std::function<dynamic_flow(int part, const dynamic_flow&)>;
@@ -106,14 +95,14 @@ std::string differs(const kind& k, pipeline::order by, int micro_batches, index_
   const int last = m.axes.count - 1, count = m.axes[last].extent;
   const auto out = in_team<M>([&](const team<M>& t) -> std::string {
     const auto built = [&](nn::program& p, bool moves) {
-      const auto x = p.input({lying(m, {dynamic, 5}, 0), element::float64});
-      const auto words = p.input({lying(m, {dynamic}, 0), element::int64});
-      const auto wanted = p.input({lying(m, {dynamic, 6}, moves ? count - 1 : 0), element::float64});
+      const auto x = p.input({on_stage(m, {dynamic, 5}, 0), element::float64});
+      const auto words = p.input({on_stage(m, {dynamic}, 0), element::int64});
+      const auto wanted = p.input({on_stage(m, {dynamic, 6}, moves ? count - 1 : 0), element::float64});
       const onward to = [&](int part, const dynamic_flow& f) -> dynamic_flow {
         if (!moves || part * count / 3 == 0) return f;
         std::vector<index_t> extents{dynamic};
         if (p.value_of(f).layout.dims.count > 1) extents.push_back(6);
-        return tessera::to(lying(m, extents, part * count / 3), f);
+        return tessera::to(on_stage(m, extents, part * count / 3), f);
       };
       p.output(mean(square(k.of(p, x, words, to) - wanted)));
     };
@@ -121,18 +110,16 @@ std::string differs(const kind& k, pipeline::order by, int micro_batches, index_
     built(piped, true);
     built(plain, false);
     nn::dynamic_network a(t, seed{9}, piped), b(t, seed{9}, plain);
-    const text& axis = m.axes[last].name;
-    nn::pipeline_parallel pipeline(a, {axis.data, static_cast<std::size_t>(axis.size)},
-                                   pipeline::schedule{by, {count, micro_batches}},
+    nn::pipeline_parallel pipeline(a, last_axis(m), pipeline::schedule{by, {count, micro_batches}},
                                    {.rows = pipeline::micro_batch_sizes::uneven});
     torch::optim::Adam of_a(a.parameters(), 0.05), of_b(b.parameters(), 0.05);
     for (std::uint64_t step = 0; step < 5; ++step) {
       const at::Tensor x = global_of({rows, 5}, numbers{10 * step}), y = global_of({rows, 6}, numbers{10 * step + 1});
       const at::Tensor words = (global_of({rows}, numbers{10 * step + 2}) * 3.4 + 3.5).to(at::kLong);
       const auto given = [&](int stage_of_wanted) {
-        return std::vector<tensor<dyn>>{distribute(t, lying(m, {rows, 5}, 0), x),
-                                        distribute(t, lying(m, {rows}, 0), words),
-                                        distribute(t, lying(m, {rows, 6}, stage_of_wanted), y)};
+        return std::vector<tensor<dyn>>{distribute(t, on_stage(m, {rows, 5}, 0), x),
+                                        distribute(t, on_stage(m, {rows}, 0), words),
+                                        distribute(t, on_stage(m, {rows, 6}, stage_of_wanted), y)};
       };
       of_a.zero_grad();
       of_b.zero_grad();

@@ -152,6 +152,53 @@ TEST_CASE("what is recomputed takes its forward once more", "[plan]") {
                 chain<again, two::to<1>, layer<10>, layer<60>>, two::input>();
 }
 
+TEST_CASE("chains in chains are shared out part by part, under names and shared too", "[plan]") {
+  using three = over<2, 3>;
+  using nn::chain;
+  using inner = chain<layer<8>, nn::relu>;
+  same_programs<nn::staged<chain<chain<inner, chain<layer<8>>>, inner, layer<4>>, stage<3>>,
+                chain<chain<inner, chain<three::to<1>, layer<8>>>, chain<layer<8>, three::to<2>, nn::relu>, layer<4>>,
+                three::input>();
+  same_programs<
+      nn::staged<chain<nn::named<struct encoder, chain<layer<8>, inner>>, layer<4>>, stage<3>, nn::by_sizes<1, 2, 1>>,
+      chain<nn::named<struct encoder, chain<layer<8>, chain<three::to<1>, layer<8>, nn::relu>>>, three::to<2>,
+            layer<4>>,
+      three::input>();
+  same_programs<nn::staged<nn::named<struct encoder, chain<layer<8>, inner>>, stage<3>>,
+                nn::named<struct encoder, chain<layer<8>, chain<three::to<1>, layer<8>, three::to<2>, nn::relu>>>,
+                three::input>();
+  // the same layers on two stages, whose weights are one
+  using twice = nn::shared<struct block, chain<layer<5>, nn::relu>>;
+  same_programs<nn::staged<chain<twice, layer<5>, twice>, stage<3>, nn::by_sizes<2, 1, 2>>,
+                chain<twice, three::to<1>, layer<5>, nn::shared<struct block, chain<three::to<2>, layer<5>, nn::relu>>>,
+                three::input>();
+}
+
+/// A residual as parts of a chain: what goes past the layer goes on beside it.
+struct aside {
+  constexpr auto operator()(auto x) const { return flows{x, x}; }
+};
+struct first_layer {
+  constexpr auto operator()(auto x, auto past) const { return flows{x | layer<8>{}, past}; }
+};
+struct second_layer {
+  constexpr auto operator()(auto x, auto past) const { return flows{x | nn::relu{} | layer<5>{}, past}; }
+};
+struct sum_of_both {
+  constexpr auto operator()(auto x, auto past) const { return x + past; }
+};
+
+TEST_CASE("a residual is one part, and several where it is written as a chain", "[plan]") {
+  using three = over<2, 3>;
+  using ways = network_type<
+      nn::staged<nn::chain<aside, first_layer, second_layer, sum_of_both>, stage<3>, nn::by_sizes<2, 1, 1>>,
+      three::input>;
+  int moves = 0;
+  for (const auto& n : ways::program) moves += n.record->moves_only;
+  CHECK(moves == 4);  // both tensors over both boundaries
+  CHECK(tessera::detail::units_of<nn::chain<residual, layer<4>>> == 2);
+}
+
 TEST_CASE("chunks pass the stages again, and a network turns back through a move that moves nothing", "[plan]") {
   using two = over<2, 2>;
   using nn::chain;

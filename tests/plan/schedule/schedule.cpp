@@ -183,6 +183,74 @@ TEST_CASE("ZB-V waits nowhere between the first and the last operation of a stag
   CHECK(same(pipeline::run_of(schedule{order::zb_v, {3, 2, 1, true}}).why, refusal{code::pipeline_not_v, 1}));
 }
 
+TEST_CASE("steps stand behind all backwards of a stage, and change no other time", "[law]") {
+  int wrong = 0;
+  for (const order by : {order::gpipe, order::one_f_one_b, order::interleaved, order::zb_h1, order::zb_v})
+    for (int stages = 1; stages <= 6; ++stages)
+      for (int micro_batches = 1; micro_batches <= 12; ++micro_batches) {
+        const bool turns = by == order::zb_v;
+        const pipeline::extent of{stages, micro_batches, turns || by == order::interleaved ? 2 : 1, turns};
+        const schedule plain{by, of}, s{by, of, true};
+        const pipeline::run before = pipeline::run_of(plain), free = pipeline::run_of(s);
+        const pipeline::run r = pipeline::run_of(s, {.step = 3});
+        wrong += !r.why.ok() || !free.why.ok() || s.count() != plain.count() + 1;
+        wrong += free.span != before.span || free.bubble() != before.bubble();
+        wrong += r.operations != before.operations + stages || r.busy != before.busy + 3 * stages;
+        int last = 0;
+        for (int stage = 0; stage < stages; ++stage) {
+          int i = 0;
+          for (; i < plain.count(); ++i) {
+            wrong += !(s.at(stage, i) == plain.at(stage, i));
+            wrong += r.begin_of(stage, i) != before.begin_of(stage, i);
+          }
+          wrong += free.live[stage] != before.live[stage];
+          // it begins when its own stage is ready, whatever others still do
+          const operation backward = plain.at(stage, i - 1);
+          wrong += !(s.at(stage, i) == operation{work::step, backward.micro_batch, backward.chunk});
+          wrong += r.begin_of(stage, i) != before.begin_of(stage, i - 1) + 1;
+          last = std::max(last, r.begin_of(stage, i) + 3);
+        }
+        wrong += r.span != std::max(before.span, last);
+      }
+  CHECK(wrong == 0);
+  STATIC_REQUIRE(pipeline::run_of(schedule{order::zb_h1, {4, 8}, true}, {.step = 2}).span == 3 * 8 + 3 + 2);
+}
+
+TEST_CASE("operations take as long as is said", "[plan]") {
+  // a backward is twice a forward: M (1 + 2) of its own, and (S − 1) (1 + 2) in which a stage waits for others
+  constexpr schedule turns{order::one_f_one_b, {4, 8}}, zero_bubble{order::zb_h1, {4, 16}};
+  STATIC_REQUIRE(pipeline::run_of(turns, {.backward = 2}).span == 3 * (8 + 3));
+  STATIC_REQUIRE(pipeline::run_of(turns, {.backward = 2}).busy == 4 * 3 * 8);
+  // and in ZB-H1 with F = W = 2 and B = 3 the stages wait (S − 1) (F + B − W) (the paper's table 2)
+  constexpr pipeline::times each{.forward = 2, .backward_of_inputs = 3, .backward_of_weights = 2};
+  STATIC_REQUIRE(pipeline::run_of(zero_bubble, each).span == 16 * (2 + 3 + 2) + 3 * (2 + 3 - 2));
+}
+
+TEST_CASE("a step that comes too early, twice or on some stages alone is refused, and times that are none",
+          "[refusal]") {
+  const auto f = [](int m) { return operation{work::forward, m}; };
+  const auto b = [](int m) { return operation{work::backward, m}; };
+  const auto i = [](int m) { return operation{work::backward_of_inputs, m}; };
+  const auto w = [](int m) { return operation{work::backward_of_weights, m}; };
+  const auto s = [](int m, int chunk = 0) { return operation{work::step, m, chunk}; };
+  const auto why = [](const lists& stages) { return run_of({2, 2}, stages).why; };
+  const std::vector<operation> all{f(0), f(1), b(0), b(1), s(1)};
+  CHECK(why({all, all}).ok());
+  CHECK(why({all, {f(0), i(0), f(1), i(1), w(0), w(1), s(0)}}).ok());
+  CHECK(same(why({all, {f(0), f(1), b(0), s(1), b(1)}}), refusal{code::pipeline_step, 1, 3}));
+  CHECK(same(why({all, {f(0), i(0), f(1), i(1), w(0), s(1), w(1)}}), refusal{code::pipeline_step, 1, 5}));
+  CHECK(same(why({{s(0), f(0), f(1), b(0), b(1)}, all}), refusal{code::pipeline_step, 0, 0}));
+  CHECK(same(why({all, {f(0), f(1), b(0), b(1), s(1), s(1)}}), refusal{code::pipeline_step, 1, 5}));
+  CHECK(same(why({all, {f(0), f(1), b(0), b(1), s(2)}}), refusal{code::pipeline_operation, 1, 4}));
+  CHECK(same(why({all, {f(0), f(1), b(0), b(1), s(1, 1)}}), refusal{code::pipeline_operation, 1, 4}));
+  CHECK(same(why({all, {f(0), f(1), b(0), b(1)}}), refusal{code::pipeline_incomplete, 1, 1}));
+  CHECK(same(why({all, {f(0), f(1), b(0), s(1)}}), refusal{code::pipeline_step, 1, 3}));
+  CHECK(same(pipeline::run_of(schedule{order::forward_only, {2, 2}, true}).why, refusal{code::pipeline_step, 0, 2}));
+  const schedule turns{order::one_f_one_b, {2, 2}};
+  CHECK(same(pipeline::run_of(turns, {.forward = 0}).why, refusal{code::pipeline_times, 0}));
+  CHECK(same(pipeline::run_of(turns, {.step = -1}).why, refusal{code::pipeline_times, -1}));
+}
+
 TEST_CASE("a network that turns back at its last stage has its end on the first one", "[plan]") {
   constexpr pipeline::extent of{3, 2, 3, true};
   for (int part = 0; part < of.parts(); ++part) CHECK(of.part_of(of.stage_of(part), part / 3) == part);

@@ -11,7 +11,7 @@
 
 #include "tests/support/device/torch_device.hpp"
 #include "tests/support/everywhere.hpp"
-#include "tests/support/pipelines.hpp"
+#include "tests/support/stepped_pipelines.hpp"
 
 using namespace tessera;
 using namespace tessera::engine;
@@ -125,7 +125,7 @@ TEST_CASE("a network trains over MPI to the losses and weights of a serial run",
   judge_training(std::make_shared<mpi_transport>(boost::mpi::communicator{}));
 }
 
-TEST_CASE("a pipeline's losses and gradients over MPI are those of the network", "[gradient]") {
+TEST_CASE("a pipeline's losses, gradients and steps over MPI are those of the network", "[gradient]") {
   using pipeline::order;
   const boost::mpi::communicator ranks;
   prepare_worker();
@@ -135,6 +135,9 @@ TEST_CASE("a pipeline's losses and gradients over MPI are those of the network",
   std::string wrong;
   for (const order by : {order::gpipe, order::one_f_one_b, order::zb_h1})
     wrong += pipelined::differs(t, pipeline::schedule{by, {ranks.size(), 4}}, 8);
+  for (const order by : {order::one_f_one_b, order::zb_h1})
+    wrong +=
+        pipelined::stepped_differently(t, pipeline::schedule{by, {ranks.size(), 4}, true}, 8, pipelined::stepping::own);
   if (ranks.size() <= 3)
     wrong += pipelined::differs(t, pipeline::schedule{order::interleaved, {ranks.size(), 5, 2}}, 10);
   const bool right = everywhere(ranks, wrong.empty());

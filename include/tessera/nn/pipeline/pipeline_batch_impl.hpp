@@ -126,6 +126,11 @@ TESSERA_INLINE void pipeline_run::bind(batch& b) const {
       }
     }
   }
+  for (const tied_parameter& p : tied_) {
+    const tessera::engine::call_context context = context_of_return(b, p);
+    const auto change = return_of(p, context);
+    if (b.trains && is_learned(p.taken) && change->workers().has(my().team->rank())) change->bind(context);
+  }
 }
 
 // An output of the whole batch, of what micro-batches gave: numbers by their weights, counts added, rows side by side.

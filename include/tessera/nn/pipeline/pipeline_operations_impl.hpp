@@ -3,6 +3,7 @@
 #include <tessera/nn/pipeline/pipeline_run.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace tessera::nn::engine {
 
@@ -224,6 +225,28 @@ TESSERA_INLINE void pipeline_run::backward_of_weights(batch& b, const pipeline::
     torch::autograd::backward(now.y, now.gradients, false, false, now.leaves);
     now = {};
   }
+}
+
+TESSERA_INLINE void pipeline_run::complete_gradients(batch& b) {
+  if (std::exchange(b.complete, true)) return;
+  held_gradients& held = *net_.held_gradients();
+  if (stage_ >= 0 && b.last && !held.members().empty()) held.reduce(b.at);
+  return_tied(b);
+  net_.each_parameter([](const parameter& p) {  // of other stages: what it has none of, its gradient has none of
+    const at::Tensor& x = p.stored().local();
+    if (x.requires_grad() && x.numel() == 0 && !x.grad().defined()) x.mutable_grad() = at::zeros_like(x);
+  });
+}
+
+// Outputs that lie in a parameter's memory stay what they were.
+TESSERA_INLINE void pipeline_run::step(batch& b, const pipeline::operation& x) {
+  complete_gradients(b);
+  for (micro_batch& now : b.of)
+    for (at::Tensor& y : now.outputs)
+      net_.each_parameter([&](const parameter& p) {
+        if (y.defined() && y.is_alias_of(p.stored().local())) y = y.clone();
+      });
+  options_.step({stage_, x.chunk, x.micro_batch});
 }
 
 }  // namespace tessera::nn::engine

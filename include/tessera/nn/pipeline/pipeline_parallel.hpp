@@ -24,7 +24,8 @@ class pipeline_parallel {
 
   /// Forward and backward of all micro-batches. Returns the outputs of the whole batch, whose gradients were taken.
   ///
-  /// Gradients that are held wait for the `last` batch before a step.
+  /// Gradients that are held wait for the `last` batch before a step. Where the schedule has steps, `options.step` is
+  /// called in it.
   std::vector<tensor<dyn>> forward_backward(const std::vector<tensor<dyn>>& inputs, bool last = true,
                                             call_site at = call_site::here()) {
     return run_->run(inputs, true, last, at);

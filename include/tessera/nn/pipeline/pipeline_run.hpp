@@ -34,6 +34,8 @@ using own_forward = std::function<std::vector<at::Tensor>(
 /// A backward of one's own: what forward gave, and the gradients of that. Without one it is LibTorch's.
 using own_backward = std::function<void(const stage_pass& pass, const std::vector<at::Tensor>& given,
                                         const std::vector<at::Tensor>& gradients)>;
+/// What steps the parameters of a stage, behind its last backward of a batch.
+using own_step = std::function<void(const stage_pass& pass)>;
 
 }  // namespace engine
 
@@ -45,6 +47,8 @@ struct pipeline_options {
   std::vector<std::size_t> whole_inputs{};
   engine::own_forward forward{};  ///< of each part, in place of its nodes; backwards of weights are then not apart
   engine::own_backward backward{};
+  /// for the steps of a schedule: it is called behind the last batch's backwards of each stage, on each of its workers
+  engine::own_step step{};
 };
 
 namespace engine {
@@ -75,6 +79,7 @@ class pipeline_run {
  private:
   struct batch;
   struct micro_batch;
+  struct returned;
   class backward_now;
   /// What another stage takes behind an operation of its list.
   struct sent {
@@ -87,6 +92,7 @@ class pipeline_run {
   /// A parameter that is stored on one stage and taken on another: by this pipeline, and by the network.
   struct tied_parameter {
     parameter taken, known;
+    const char* name;  ///< which outlives it: changes are kept by it
   };
 
   executor::state& my() const { return *net_.state_; }
@@ -109,8 +115,14 @@ class pipeline_run {
   /// Brings those where they are taken, once before all micro-batches; lets them go.
   void bring_tied(call_site at) const;
   void let_go_tied() const;
-  /// Brings the sums of their gradients back, once behind all micro-batches.
-  void return_tied(call_site at) const;
+  /// Brings the sums of their gradients back, once behind all micro-batches. A stage waits for those that it stores;
+  /// others have been sent, and end later.
+  void return_tied(batch& b);
+  std::shared_ptr<tessera::engine::bound_change> return_of(const tied_parameter& p,
+                                                           const tessera::engine::call_context& now) const;
+  static bool is_learned(const parameter& p) { return !p.frozen() && p.stored().local().requires_grad(); }
+  bool stores(const tied_parameter& p) const { return stage_ == stage_of(p.known.stored().layout(), axis_); }
+  static tessera::engine::call_context context_of_return(const batch& b, const tied_parameter& p);
 
   batch begin(std::span<const tensor<dyn>> inputs, bool trains, call_site at);
   void enter(batch& b) const;
@@ -126,6 +138,10 @@ class pipeline_run {
   void backward_of_inputs(const batch& b, micro_batch& now, int part, const std::vector<at::Tensor>& from,
                           const std::vector<at::Tensor>& gradients) const;
   void backward_of_weights(batch& b, const pipeline::operation& x) const;
+  void step(batch& b, const pipeline::operation& x);
+  /// Makes the gradients of this stage's parameters those of the batch: sums what is held, and takes home what others
+  /// have.
+  void complete_gradients(batch& b);
   /// The steps of a part whose weights have a backward of their own; none where it is taken whole.
   std::vector<std::size_t> steps_with_weights(int part) const;
   std::vector<tensor<dyn>> leave(batch& b) const;
@@ -163,6 +179,15 @@ struct pipeline_run::batch {
   std::vector<at::Tensor> entered;  ///< the same with their graphs, where gradients come back to them
   std::vector<micro_batch> of;
   std::size_t backwards_left = 0;  ///< operations behind the one that runs
+  std::vector<returned> tied;      ///< on their way home
+  bool complete = false;           ///< the gradients of this stage
+};
+
+/// The gradient of a parameter of another stage, on its way there.
+struct pipeline_run::returned {
+  const tied_parameter* of;
+  std::shared_ptr<tessera::engine::bound_change> change;
+  std::unique_ptr<tessera::engine::running_change> goes;
 };
 
 /// What a step with weights gave, and the gradients of that, between the backwards of inputs and of weights.

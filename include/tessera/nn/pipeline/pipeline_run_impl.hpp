@@ -44,11 +44,15 @@ TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view 
     for (std::size_t i = r.first; i < r.end; ++i)
       if (crossed_[i] != nullptr || map_.part[i] != map_.part[r.first])
         throw error(refusal{code::recomputed_over_stages, of_.stage_of(map_.part[r.first])}, called[i]);
-  const auto is_of_weights = [](const pipeline::operation& x) { return x.does == pipeline::work::backward_of_weights; };
-  const bool apart = !options_.forward && !options_.backward &&
-                     std::any_of(operations_.begin(), operations_.end(), [&](const auto& list) {
-                       return std::any_of(list.begin(), list.end(), is_of_weights);
-                     });
+  const auto count_of = [&](pipeline::work does) {
+    index_t count = 0;
+    for (const auto& list : operations_)
+      count += std::count_if(list.begin(), list.end(), [&](const pipeline::operation& x) { return x.does == does; });
+    return count;
+  };
+  const index_t steps = count_of(pipeline::work::step), functions = options_.step ? 1 : 0;
+  check((steps > 0) == (functions > 0) ? refusal{} : refusal{code::pipeline_steps, steps, functions}, axis);
+  const bool apart = !options_.forward && !options_.backward && count_of(pipeline::work::backward_of_weights) > 0;
   for (int part = 0; part < of_.parts(); ++part)
     weighted_.push_back(apart ? steps_with_weights(part) : std::vector<std::size_t>{});
 }
@@ -64,35 +68,31 @@ TESSERA_INLINE std::vector<tensor<dyn>> pipeline_run::run(std::span<const tensor
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
   if (stage_ >= 0) {
     const std::vector<pipeline::operation>& mine = operations_[static_cast<std::size_t>(stage_)];
-    const auto goes_back = [](const pipeline::operation& x) { return x.does != work::forward; };
+    const auto goes_back = [](const pipeline::operation& x) { return x.does != work::forward && x.does != work::step; };
     b.backwards_left = static_cast<std::size_t>(std::count_if(mine.begin(), mine.end(), goes_back));
     for (const pipeline::operation& x : mine) {
-      if (goes_back(x) && !trains) continue;
+      if ((x.does != work::forward && !trains) || (x.does == work::step && !last)) continue;
       if (goes_back(x)) --b.backwards_left;
       const double begins = seconds();
       waited_ = 0;
       try {
         if (x.does == work::forward) forward(b, x);
         else if (x.does == work::backward_of_weights) backward_of_weights(b, x);
+        else if (x.does == work::step) step(b, x);
         else backward(b, x);
       } catch (const std::exception& e) {
         if (my().team->carrier().failure()) throw;
+        const char* const word = x.does == work::forward ? "forward" : x.does == work::step ? "step" : "backward";
         std::throw_with_nested(
-            error(refusal{code::pipeline_failed, stage_, x.micro_batch},
-                  fmt::format("{}: {}", x.does == work::forward ? "forward" : "backward", e.what())));
+            error(refusal{code::pipeline_failed, stage_, x.micro_batch}, fmt::format("{}: {}", word, e.what())));
       }
       times_.push_back({x, begins, waited_, seconds()});
     }
     for (int s = 0; s < of_.stages; ++s) end_taken(s, ~std::size_t{0});
-    if (trains && last && !net_.held_gradients()->members().empty()) net_.held_gradients()->reduce(at);
   }
-  if (trains) return_tied(at);
+  if (trains) complete_gradients(b);
+  for (returned& one : b.tied) one.goes->finish();
   let_go_tied();
-  if (trains)
-    net_.each_parameter([](const parameter& p) {  // of other stages: what it has none of, its gradient has none of
-      const at::Tensor& x = p.stored().local();
-      if (x.requires_grad() && x.numel() == 0 && !x.grad().defined()) x.mutable_grad() = at::zeros_like(x);
-    });
   return leave(b);
 }
 

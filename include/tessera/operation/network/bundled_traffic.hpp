@@ -1,10 +1,8 @@
 #pragma once
 
-#include <tessera/meta/indices.hpp>
 #include <tessera/operation/memory/layer_memory.hpp>
+#include <tessera/operation/network/tied_traffic.hpp>
 #include <tessera/operation/plan/bundles.hpp>
-#include <tessera/operation/plan/exchange_traffic.hpp>
-#include <tessera/operation/program/program.hpp>
 
 #include <array>
 #include <initializer_list>
@@ -135,13 +133,8 @@ template <int Count>
 constexpr void in_bundles(direction& reduced, const bundle_member* const (&members)[Count]) {
   for (const index_t n : {reduced.bytes, reduced.lower_bound_bytes, reduced.messages})
     if (n == INT64_MAX) return;  // more than can be counted, which is refused
-  for (const bundle_member* m : members) {
-    if (m == nullptr) continue;
-    reduced.bytes -= m->alone.bytes;
-    reduced.busiest_worker_bytes -= m->alone.busiest_worker_bytes;
-    reduced.lower_bound_bytes -= m->alone.lower_bound_bytes;
-    reduced.messages -= m->alone.messages;
-  }
+  for (const bundle_member* m : members)
+    if (m != nullptr) reduced -= m->alone;
   each_bundle(members, [&](const bundle_kind& kind, const bundle_member* const* those, int n) {
     reduced += bundle_direction(kind, those, n);
   });
@@ -153,7 +146,7 @@ constexpr int total_of(std::initializer_list<int> all) {
   return sum;
 }
 
-// Calls use(members) with those of a program, if there are any; null for each that a node before has.
+// Calls use(members) with those of a program, if there are any; null for each that a node before has, or another stage.
 template <const auto& Program, int... Node, class Use>
 constexpr void with_bundled(indices<Node...>, Use&& use) {
   constexpr int count = total_of({layer_bundled<Program.nodes[Node].record>::count...});
@@ -163,7 +156,7 @@ constexpr void with_bundled(indices<Node...>, Use&& use) {
     const bundle_member* members[count]{};
     int n = 0;
     for (int i = 0; i < Program.count; ++i) {
-      const bool taken = counts[i] > 0 && taken_before(Program, i);
+      const bool taken = counts[i] > 0 && (taken_before(Program, i) || takes_tied(Program, i));
       for (int k = 0; k < counts[i]; ++k) members[n++] = taken ? nullptr : firsts[i] + k;
     }
     use(members);

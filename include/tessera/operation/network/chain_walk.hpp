@@ -4,11 +4,27 @@
 
 namespace tessera::detail {
 
+// A chain, also under a name of its own.
+template <class Part>
+struct is_chain : std::false_type {};
+template <class... Parts>
+struct is_chain<nn::chain<Parts...>> : std::true_type {
+  using chain = nn::chain<Parts...>;
+  static constexpr auto enter(auto& in) { return in.enter(); }
+};
+template <class Tag, bool Shared, class... Parts>
+struct is_chain<nn::named<Tag, nn::chain<Parts...>, Shared>> : std::true_type {
+  using chain = nn::chain<Parts...>;
+  static constexpr auto enter(auto& in) { return in.enter(engine::short_name_of<Tag>(), Shared); }
+};
+
 // The parts that are shared out: those of a chain, and of a chain in it.
 template <class Part>
 inline constexpr int units_of = 1;
 template <class... Parts>
 inline constexpr int units_of<nn::chain<Parts...>> = (units_of<Parts> + ... + 0);
+template <class Tag, bool Shared, class... Parts>
+inline constexpr int units_of<nn::named<Tag, nn::chain<Parts...>, Shared>> = units_of<nn::chain<Parts...>>;
 
 template <class X>
 inline constexpr bool is_refused = !X::verdict::ok;
@@ -53,11 +69,6 @@ constexpr auto walked(const Walk& walk, const X& x);
 template <int Unit, int Index, class Part>
 struct one_unit {};
 
-template <class Part>
-struct is_chain : std::false_type {};
-template <class... Parts>
-struct is_chain<nn::chain<Parts...>> : std::true_type {};
-
 template <int Unit, int Index, class Part, class Walk, class X>
 constexpr auto operator<<(const on_its_way<Walk, X>& so_far, one_unit<Unit, Index, Part>) {
   if constexpr (is_refused<X>) {
@@ -66,8 +77,8 @@ constexpr auto operator<<(const on_its_way<Walk, X>& so_far, one_unit<Unit, Inde
     const auto y = [&] {
       if constexpr (is_chain<Part>::value) {
         auto& in = *first_flow(so_far.x).in;
-        const auto back = in.enter();
-        const auto all = walked<Part, Unit>(so_far.walk, so_far.x);
+        const auto back = is_chain<Part>::enter(in);
+        const auto all = walked<typename is_chain<Part>::chain, Unit>(so_far.walk, so_far.x);
         in.leave(back);
         return all;
       } else {

@@ -209,11 +209,17 @@ template <const auto& Program, int... Node>
 struct program_traffic<Program, indices<Node...>> {
   static constexpr traffic_value sum(const traffic_value (&each)[sizeof...(Node) + 1]) {
     traffic_value all;
-    for (int i = 0; i <= Program.count; ++i) {
+    const auto once = [&](int i) {
       traffic_value t = each[i];
       if (t.gathered.messages + t.reduced.messages > 0 && taken_before(Program, i)) t.gathered = t.reduced = {};
-      all += t;
-    }
+      return t;
+    };
+    for (int i = 0; i <= Program.count; ++i) all += once(i);
+    if (!check(all).ok()) return all;  // more than can be counted, which is refused
+    each_tied<Program>([&](int i, const tied_traffic& t) {
+      all -= once(i);
+      all += t.instead_of(each[i]);
+    });
     with_bundled<Program>(indices<Node...>{}, [&](const auto& members) { in_bundles(all.reduced, members); });
     return all;
   }

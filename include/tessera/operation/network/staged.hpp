@@ -195,12 +195,12 @@ namespace nn {
 /// A chain whose parts lie on the coordinates of an axis one after the other, as if `to` stood between them:
 /// `staged<chain<block, block, block, block>, stage, by_parameters>`.
 ///
-/// Parts of chains within it count too; a part is whole on a stage, with what is in it. `how` is `by_count`,
-/// `by_parameters`, `by_memory<rows>`, `by_time<rows>`, `by_weights<…>` or `by_sizes<…>`, and `chunks<c>` and `turning`
-/// where a schedule passes stages several times; `through_shards<model>` lets the workers of an axis send a share each.
-/// What a part gives, several flows too, goes to the next one. Keys, plans and results are those of the chain with `to`
-/// written out. In a program that is put together while it runs a module may stand in place of the chain: there each
-/// node is a part.
+/// Parts of chains within it count too, also under a name; a part is whole on a stage, with what is in it. `how` is
+/// `by_count`, `by_parameters`, `by_memory<rows>`, `by_time<rows>`, `by_weights<…>` or `by_sizes<…>`, and `chunks<c>`
+/// and `turning` where a schedule passes stages several times; `through_shards<model>` lets the workers of an axis send
+/// a share each. What a part gives, several flows too, goes to the next one. Keys, plans and results are those of the
+/// chain with `to` written out. In a program that is put together while it runs a module may stand in place of the
+/// chain: there each node is a part.
 template <class Module, class Axis, class... How>
 struct staged {
   template <engine::FlowType First, engine::FlowType... Rest>
@@ -215,7 +215,8 @@ struct staged {
     if constexpr (engine::DynamicFlow<First>) {
       first.in->refuse(check_kinds<kind::module, kind::axis, Axis>(1), "staged");
       return first.in->in_stages(axis_name<Axis>(), said::how, first.layout().mesh, [&] {
-        if constexpr (is_chain<Module>::value) return walked<Module, 0>(units_at_run_time{}, all);
+        if constexpr (is_chain<Module>::value)
+          return walked<typename as_chain<Module>::type, 0>(units_at_run_time{}, all);
         else return module_of<Module>{}(first, rest...);
       });
     } else if constexpr (is_refused<std::remove_const_t<decltype(all)>>) {
@@ -226,7 +227,7 @@ struct staged {
       if constexpr (!placed::all.why.ok())
         return refused_flow<typename First::trace_mode, typename First::type, verdict_of<placed, Axis>>();
       else if constexpr (!is_chain<Module>::value) return module_of<Module>{}(first, rest...);  // there is one stage
-      else return walked<Module, 0>(placing_units<Axis, said, placed>{}, all);
+      else return walked<typename as_chain<Module>::type, 0>(placing_units<Axis, said, placed>{}, all);
     }
   }
 };

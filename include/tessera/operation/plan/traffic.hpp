@@ -21,15 +21,24 @@ struct direction {
     messages = detail::capped_sum(messages, o.messages);
     return *this;
   }
+  /// Less what was counted in it.
+  constexpr direction& operator-=(const direction& o) {
+    bytes -= o.bytes;
+    busiest_worker_bytes -= o.busiest_worker_bytes;
+    lower_bound_bytes -= o.lower_bound_bytes;
+    messages -= o.messages;
+    return *this;
+  }
   friend constexpr bool operator==(const direction&, const direction&) = default;
 };
 
 /// The traffic of a layer or a network: activations and parameters in forward, their cotangents in backward. Held
-/// parameters count apart, since they do not move once a call.
+/// parameters count apart, since they do not move once a call. So do those that another stage has stored, which a
+/// pipeline brings once a batch.
 struct traffic_value {
   direction forward{};
   direction backward{};
-  direction gathered{};  ///< of held parameters, once between two reductions of their gradients
+  direction gathered{};  ///< of held and tied parameters, once between two reductions of their gradients
   direction reduced{};   ///< of these gradients, once however many calls they are of
 
   constexpr traffic_value& operator+=(const traffic_value& o) {
@@ -37,6 +46,13 @@ struct traffic_value {
     backward += o.backward;
     gathered += o.gathered;
     reduced += o.reduced;
+    return *this;
+  }
+  constexpr traffic_value& operator-=(const traffic_value& o) {
+    forward -= o.forward;
+    backward -= o.backward;
+    gathered -= o.gathered;
+    reduced -= o.reduced;
     return *this;
   }
   /// The same where all that moves forward moves so many times more in backward.

@@ -29,17 +29,21 @@ enum class order : signed char {
 ///
 /// ZB-V (`engine::v_list`) has two chunks a stage and turns back. Where all take as long no stage waits between its
 /// first and its last operation, for M ≥ 2 S − 1. It keeps 2 S chunks at most, half a stage each.
+///
+/// With `steps` a stage's last operation is the step of its parameters, as soon as their gradients are complete. None
+/// waits for other stages (P. Qi et al., Zero Bubble, §4).
 struct schedule {
   order by = order::one_f_one_b;
   extent of;
+  bool steps = false;  ///< each stage steps its parameters behind its last backward
 
   constexpr refusal check() const {
     if (by == order::zb_v && (of.chunks != 2 || !of.turns)) return refusal{code::pipeline_not_v, of.chunks};
     return of.check();
   }
   constexpr int count() const {
-    if (by == order::forward_only) return of.forwards();
-    return (by == order::zb_h1 || by == order::zb_v ? 3 : 2) * of.forwards();
+    const int each = by == order::forward_only ? 1 : by == order::zb_h1 || by == order::zb_v ? 3 : 2;
+    return each * of.forwards() + steps;
   }
 
   constexpr int warm_up(int stage) const {
@@ -58,6 +62,11 @@ struct schedule {
 
   /// The i-th operation of a stage, 0 ≤ i < count().
   constexpr operation at(int stage, int i) const {
+    if (steps && i > 0 && i == count() - 1) {
+      operation x = at(stage, i - 1);
+      x.does = work::step;
+      return x;
+    }
     if (by == order::zb_v) return engine::v_list{of.stages, of.micro_batches, stage}.at(i);
     const int warm = warm_up(stage), in_turns = of.forwards() - warm, k = i - warm;
     if (i < warm) return forward(i);
