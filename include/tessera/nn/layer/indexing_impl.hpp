@@ -30,7 +30,7 @@ struct named_elements {
 
  private:
   /// The indices of each element along all dimensions. Devices add by these in the order of the elements, so copies
-  /// have the same bits; by those of one dimension they add in any order.
+  /// have the same bits. By the indices of one dimension they add in any order.
   c10::List<std::optional<at::Tensor>> every_place(const at::Tensor& y, const at::Tensor& indices) const {
     c10::List<std::optional<at::Tensor>> all;
     for (int d = 0; d < y.dim(); ++d) {
