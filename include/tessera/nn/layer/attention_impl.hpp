@@ -45,11 +45,14 @@ namespace tessera::nn {
 namespace engine {
 
 /// The ends of its stream: queries by head, what comes, perhaps a mask, and the state of all queries.
-inline stream attention_ends(const signature& op, const call& c, const std::vector<at::Tensor>& x, index_t features) {
+inline stream attention_ends(const signature& op, const call& c, const std::vector<at::Tensor>& x, index_t features,
+                             const stream_reach& reach) {
   std::vector<const layout*> lie;
   for (std::size_t i = 0; i < x.size(); ++i) lie.push_back(&c.bound.inputs[i].to->layout());
   stream s;
   s.keeps_results = true;
+  s.reach = reach;
+  s.readers = c.bound.inputs[0].to;
   std::size_t next = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     stream_end e{stream_role::all,
@@ -143,7 +146,7 @@ inline at::Tensor streamed_attention(const call& c, const std::vector<at::Tensor
   std::vector<at::Tensor> x{queries};
   x.insert(x.end(), used.begin() + 1, used.begin() + (masked ? 4 : 3));
 
-  stream s = attention_ends(op, c, x, given[2].size(-1));
+  stream s = attention_ends(op, c, x, given[2].size(-1), tessera::detail::keys_read(form, batch));
   s.f = std::make_shared<attention_step>(std::move(of));
   return evaluate(c.bound.team, s, x)[0].transpose(1, 2).reshape(c.bound.sizes);
 }

@@ -14,6 +14,12 @@ constexpr behind_values behind_of(const tensor_value* x) {
   return x->element == element::int64 ? behind_values::lengths : behind_values::mask;
 }
 
+// The keys that a query reads, of a sequence in this dimension: all, those of its window, those up to its own place.
+constexpr stream_reach keys_read(const attention_form& form, int sequence) {
+  if (form.slides) return {sequence, form.before, form.after};
+  return form.causal ? stream_reach::up_to_itself(sequence) : stream_reach();
+}
+
 // The signature of attention, with what comes behind the values.
 constexpr signature attention_signature(int batch, const attention_form& form, behind_values more) {
   signature s;
@@ -163,7 +169,7 @@ constexpr layer_plan attention_as(const attention_form& form, const tensor_value
   for (int o = 0; o < operands.count; ++o)
     if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
       p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
-                     {d, form.rows, false});
+                     {d, form.rows, false, keys_read(form, batch)});
   hold_attention(p, y.layout, q.element);
   if (form.dropped > 0) keep_draws(p);
   return p;

@@ -69,6 +69,8 @@ TESSERA_INLINE stream stream::adjoint(team_state& team) const {
   for (const stream_end& e : results) s.operands.push_back(of(e));
   for (const stream_end& e : operands) s.results.push_back(of(e));
   s.rows = rows;
+  s.reach = reach;
+  s.readers = readers;
   s.f = f->gradient();
   return s;
 }
