@@ -85,8 +85,8 @@ traffic_value planned(const layout& q, const layout& k, const reach& r, index_t 
   return traffic_of(p, all);
 }
 
-const reach every[]{{0, 0},   {1, 0},   {0, 2},  {2, 3},   {5, 1},   {40, 40},
-                    {100, 0}, {0, 100}, {9, 9},  {-1, 0, true, false}, {4, 0, true}};
+const reach every[]{
+    {0, 0}, {1, 0}, {0, 2}, {2, 3}, {5, 1}, {40, 40}, {100, 0}, {0, 100}, {9, 9}, {-1, 0, true, false}, {4, 0, true}};
 
 /// What the plan says otherwise than one who counts rows.
 template <int P>
@@ -114,8 +114,8 @@ std::string miscounted() {
           back += there;
           if (!(t.forward == there) || !(t.backward == back))
             all += fmt::format("{} on {}, {} to {}, {}, deal {}: {} and {} bytes for {} and {}, {} messages for {}\n",
-                               length, P, r.before, r.after, rows, deal, t.forward.bytes, t.backward.bytes,
-                               there.bytes, back.bytes, t.forward.messages, there.messages);
+                               length, P, r.before, r.after, rows, deal, t.forward.bytes, t.backward.bytes, there.bytes,
+                               back.bytes, t.forward.messages, there.messages);
         }
   return all;
 }
@@ -144,7 +144,8 @@ TEST_CASE("where an axis cuts queries alone, keys come to a line of them as to o
 TEST_CASE("an even window takes as many bytes as its halo, a causal zigzag three quarters", "[law][plan]") {
   const mesh_value& m = mesh<line<4>>::value;
   const auto bytes = [&](bool zigzag, const reach& r) {
-    const layout q = lying(m, {1, 64, heads, 1, features}, 1, zigzag), k = lying(m, {1, 64, heads, features}, 1, zigzag);
+    const layout q = lying(m, {1, 64, heads, 1, features}, 1, zigzag),
+                 k = lying(m, {1, 64, heads, features}, 1, zigzag);
     return planned(q, k, r, 0).forward.bytes / (heads * (features + values) * 8);
   };
   CHECK(bytes(false, {5, 3}) == 3 * (5 + 3));

@@ -24,8 +24,8 @@ inline at::Tensor samples_first(const at::Tensor& x, int last) {
 /// yet become so many.
 inline at::Tensor by_head(const at::Tensor& given, index_t each, index_t split = 0) {
   const at::Tensor x = split > 0 ? given.unflatten(-1, {split, given.size(-1) / split}) : given;
-  const at::Tensor all = samples_first(x, 3).unsqueeze(3).expand({-1, -1, -1, each, -1});
-  return all.reshape({all.size(0), all.size(1), all.size(2) * each, all.size(4)}).transpose(1, 2);
+  const at::Tensor all = samples_first(x, 3).transpose(1, 2);
+  return all.unsqueeze(2).expand({-1, -1, each, -1, -1}).flatten(1, 2);
 }
 /// The same back, of gradients: those of a head are added.
 inline at::Tensor by_sample(const at::Tensor& x, index_t each, at::IntArrayRef sizes) {

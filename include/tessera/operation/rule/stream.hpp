@@ -42,10 +42,11 @@ constexpr layout sent(layout y, int dim) {
 
 /// How the parts of a change come one after another, or go.
 struct streamed_parts {
-  int dim = -1;       ///< which dimension is cut, before them or behind; −1: all is moved at once
-  index_t asked = 0;  ///< how many indices of a part at once, 0 for what the library takes
-  bool goes = false;  ///< terms of the result, to their owners
+  int dim = -1;             ///< which dimension is cut, before them or behind; −1: all is moved at once
+  index_t asked = 0;        ///< how many indices of a part at once, 0 for what the library takes
+  bool goes = false;        ///< terms of the result, to their owners
   stream_reach reach = {};  ///< which rows of what comes a worker reads
+  bool copies = false;      ///< a step copies what comes, in an order of its own
 
   constexpr bool streams() const { return dim >= 0; }
 };

@@ -33,8 +33,8 @@ struct stream_end {
 struct stream {
   std::vector<stream_end> operands;
   std::vector<stream_end> results;
-  index_t rows = 1;                ///< of a part at once
-  stream_reach reach;              ///< of the indices of a tensor that lies so; what they do not read stays where it is
+  index_t rows = 1;    ///< of a part at once
+  stream_reach reach;  ///< of the indices of a tensor that lies so; what they do not read stays where it is
   shared_layout_handle readers;
   /// Its gradient is a function of its results too, which stand behind its operands there; gradients that did not come
   /// are undefined there, not zeros.

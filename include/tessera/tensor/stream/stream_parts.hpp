@@ -88,7 +88,8 @@ class stream_parts {
   // What is read of a part at a turn, by places.
   row_intervals read(int part, int turn) const {
     const intervals& held = held_[static_cast<std::size_t>(part)];
-    if (turn > 0 && !reads_.empty()) return read_of(held, reads_[static_cast<std::size_t>((part + turns() - turn) % turns())]);
+    if (turn > 0 && !reads_.empty())
+      return read_of(held, reads_[static_cast<std::size_t>((part + turns() - turn) % turns())]);
     return {{{0, size_of(held)}}, 1};
   }
 

@@ -190,8 +190,8 @@ class stream_run {
     each_part([&](std::size_t i, const stream_end& e, stream_parts& p) {
       if (i < s_.operands.size() || !is_wanted(i - s_.operands.size())) return;
       const std::size_t r = i - s_.operands.size();
-      going_.emplace_back(r, e.dim, p.places(p.met(own, 0), turn, chunk), team_,
-                          team_->intern(p.at(turn, chunk, true)), team_->intern(p.at(turn, chunk, false)), made[r].into);
+      going_.emplace_back(r, e.dim, p.places(p.met(own, 0), turn, chunk), team_, team_->intern(p.at(turn, chunk, true)),
+                          team_->intern(p.at(turn, chunk, false)), made[r].into);
     });
   }
   void land() {
