@@ -43,8 +43,8 @@ constexpr stream_count stream_count_of(const layer_plan& p, int i) {
   const streamed_parts& s = p.streams(i);
   const parts cut(s.goes ? p.to(i) : p.from(i), s.dim);
   const index_t rows = rows_of_stream(p);
-  return s.reach.limited() ? counted(cut, {cut, p.used(0), s.reach.dim, s.reach.before, s.reach.after}, rows)
-                           : counted(cut, rows);
+  if (!s.reach.limited()) return counted(cut, rows);
+  return reach_count(cut, {cut, p.used(0), s.reach.dim, s.reach.before, s.reach.after}, rows).counted();
 }
 
 /// The traffic of an exchange of a layer. What comes in parts comes once more in backward. Terms of half types that go

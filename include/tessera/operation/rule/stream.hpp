@@ -1,7 +1,8 @@
 #pragma once
 
+#include <tessera/operation/rule/reach_count.hpp>
 #include <tessera/operation/rule/signature.hpp>
-#include <tessera/operation/rule/stream_count.hpp>
+#include <tessera/operation/rule/stream_reach.hpp>
 #include <tessera/topology/element.hpp>
 
 namespace tessera::engine {
