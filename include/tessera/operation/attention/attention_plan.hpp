@@ -96,8 +96,8 @@ constexpr layout moved_from_heads(layout y, int sequence, const layout& queries,
 }
 
 // The memory of LibTorch's fused kernel: its operands and result, and a number for each query. Keys and values are
-// copied out for each of their queries; of a stream chunk by chunk, and each block has a result of its own. A gradient
-// that is differentiated reads the same. `heads` is the result before its heads are joined.
+// copied out for each of their queries. Of a stream that is done chunk by chunk, and each block has a result of its
+// own. A gradient that is differentiated reads the same. `heads` is the result before its heads are joined.
 constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   const int dims = heads.dims.count;
   heads.dims[dims - 1].extent = 1;

@@ -5,8 +5,8 @@
 
 namespace tessera::engine {
 
-/// Counts what comes to readers who take what they reach. Parts that are read as a whole, or of which one chunk of a
-/// zigzag is, are counted together: steps grow with the readers, not with pairs.
+/// Counts what comes to readers who take what they reach. Parts that are read as a whole are counted together, and so
+/// are those of which one chunk of a zigzag is. So steps grow with the readers, not with pairs.
 class reach_count {
  public:
   constexpr reach_count(const parts& read, const part_readers& readers, index_t rows)
@@ -164,8 +164,8 @@ class reach_count {
   part_readers readers_;
   index_t rows_;
   int p_, tiles_;
-  list begins_;  // of tiles: parts, or chunks of a zigzag
-  list given_;   // rows, by owners
+  list begins_;                  // of tiles: parts, or chunks of a zigzag
+  list given_;                   // rows, by owners
   list changes_[3], chunks_[3];  // of each state: how many read so, from a part on; chunks of the parts before
   index_t most_[3]{};            // rows of a part
 };
