@@ -30,6 +30,9 @@ struct form {
   std::vector<index_t> lengths = {};  ///< cumulative, of packed sequences
   double dropped = 0;                 ///< the share of weights that are dropped
   bool chooses = false;               ///< over these axes or along them
+  int cuts_keys = 0;                  ///< so many axes, the first ones, cut the keys; all where none are said
+  std::vector<index_t> bounds = {};   ///< where parts begin and the last one ends; balanced where nothing is said
+  int turned = 0;                     ///< so far the parts are dealt on
 
   /// What queries [t] do not see of keys [s], by their places.
   at::Tensor hidden(index_t queries, index_t keys) const {
@@ -72,7 +75,7 @@ inline at::Tensor kept_weights(const nn::dynamic_network& net, const sizes& n, c
   return dropped.logical_not().to(at::kDouble) / (1 - f.dropped);
 }
 
-inline layout lying(const mesh_value& m, std::initializer_list<index_t> extents, int dim, bool zigzag) {
+inline layout lying(const mesh_value& m, std::initializer_list<index_t> extents, int dim, bool zigzag, int axes = 0) {
   layout x;
   x.mesh = m;
   x.placements.resize(m.axes.count);
@@ -81,7 +84,7 @@ inline layout lying(const mesh_value& m, std::initializer_list<index_t> extents,
     d.extent = n;
     x.dims.push(d);
   }
-  for (int a = 0; dim >= 0 && a < m.axes.count; ++a) x.cut_by(dim, a, a > 0);
+  for (int a = 0; dim >= 0 && a < (axes > 0 ? axes : m.axes.count); ++a) x.cut_by(dim, a, a > 0);
   if (dim >= 0) x.dims[dim].zigzag = zigzag;
   return x;
 }
@@ -90,10 +93,16 @@ inline layout lying(const mesh_value& m, std::initializer_list<index_t> extents,
 inline std::string differs(const team_handle& t, const sizes& n, const form& f, bool zigzag, at::ScalarType type) {
   const mesh_value& m = t->mesh();
   const at::Device device = device_of(*t);
-  const layout of_q = lying(m, {n.samples, n.queries, n.heads, n.each, n.features}, 1, zigzag);
-  const layout of_k = lying(m, {n.samples, n.keys, n.heads, n.features}, 1, zigzag);
-  const layout of_v = lying(m, {n.samples, n.keys, n.heads, n.values}, 1, zigzag);
-  const layout of_mask = lying(m, {n.samples, n.queries, n.keys}, 1, zigzag);
+  const auto lie = [&](std::initializer_list<index_t> extents, int axes) {
+    layout x = lying(m, extents, 1, zigzag, axes);
+    if (!f.bounds.empty()) x.dims[1].bounds = f.bounds.data();
+    x.dims[1].turned = f.turned;
+    return x;
+  };
+  const layout of_q = lie({n.samples, n.queries, n.heads, n.each, n.features}, 0);
+  const layout of_k = lie({n.samples, n.keys, n.heads, n.features}, f.cuts_keys);
+  const layout of_v = lie({n.samples, n.keys, n.heads, n.values}, f.cuts_keys);
+  const layout of_mask = lie({n.samples, n.queries, n.keys}, 0);
   const auto global = [&](const layout& x, std::uint64_t salt) {
     return global_of(extents_of(x), numbers{salt}).to(type);
   };

@@ -75,8 +75,8 @@ void time(const team_handle& t, at::ScalarType type, index_t length, index_t fea
   const auto gradient = step.gradient();
   const auto by_pieces = [&] {
     const at::NoGradGuard none;
-    const at::Tensor q = theirs[0].detach(), y = at::empty_like(q, at::kFloat);
-    const at::Tensor l = at::empty(q.sizes().slice(0, 3), of.dtype(at::kFloat));
+    const at::Tensor &q = all[0], y = at::empty_like(q, at::kFloat);
+    const at::Tensor l = at::empty({1, heads, length}, of.dtype(at::kFloat));
     const auto each = [&](const auto& f) {
       for (index_t i = 0; i < pieces; ++i) {
         const interval here{i * length / pieces, (i + 1) * length / pieces};
@@ -88,7 +88,7 @@ void time(const team_handle& t, at::ScalarType type, index_t length, index_t fea
     });
     const at::Tensor rounded = y.to(type), of_q = at::empty_like(y);
     each([&](const interval& here, const at::Tensor& k, const at::Tensor& v, bool first) {
-      gradient->add({q, k, v, rounded, l, theirs[3], {}}, here,
+      gradient->add({q, k, v, rounded, l, all[3], {}}, here,
                     {{of_q, first}, {at::empty_like(k, at::kFloat), true}, {at::empty_like(v, at::kFloat), true}});
     });
   };

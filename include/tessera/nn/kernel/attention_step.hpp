@@ -16,8 +16,8 @@ using tessera::engine::stream_result;
 ///
 /// Online softmax: Milakov and Gimelshein, 2018; rings of it: Liu, Zaharia and Abbeel, 2023.
 ///
-/// Operands: queries [n, h, t, d], keys [n…, s, g, d], values [n…, s, g, e], perhaps a mask [n…, t, s] of
-/// booleans or of numbers. Results: [n, h, t, e] and [n, h, t].
+/// Operands: queries [n, t, h, d], keys [n…, s, g, d], values [n…, s, g, e], perhaps a mask [n…, t, s] of
+/// booleans or of numbers. Results: [n, t, h, e] and [n, h, t].
 class attention_step final : public stream_function {
  public:
   explicit attention_step(attended_queries q) : q_(std::move(q)) {}

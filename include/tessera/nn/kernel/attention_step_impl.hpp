@@ -3,6 +3,7 @@
 #include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/nn/kernel/attention_step.hpp>
 #include <tessera/nn/kernel/fused_attention.hpp>
+#include <tessera/nn/kernel/unwritten_rows.hpp>
 #include <tessera/tensor/box/element_type.hpp>
 
 #include <ATen/ATen.h>
@@ -23,13 +24,25 @@ inline at::Tensor samples_first(const at::Tensor& x, int last) {
 /// yet become so many.
 inline at::Tensor by_head(const at::Tensor& given, index_t each, index_t split = 0) {
   const at::Tensor x = split > 0 ? given.unflatten(-1, {split, given.size(-1) / split}) : given;
-  const at::Tensor all = samples_first(x, 3).unsqueeze(3).expand({-1, -1, -1, each, -1});
-  return all.reshape({all.size(0), all.size(1), all.size(2) * each, all.size(4)}).transpose(1, 2);
+  const at::Tensor all = samples_first(x, 3).transpose(1, 2);
+  return all.unsqueeze(2).expand({-1, -1, each, -1, -1}).flatten(1, 2);
 }
 /// The same back, of gradients: those of a head are added.
 inline at::Tensor by_sample(const at::Tensor& x, index_t each, at::IntArrayRef sizes) {
   const at::Tensor all = x.transpose(1, 2);
   return (each == 1 ? all : all.unflatten(2, {x.size(1) / each, each}).sum(3)).reshape(sizes);
+}
+
+/// A tensor [n…, s, g, d], or [n…, s, g · d], seen as [n, s, g, d].
+inline at::Tensor heads_of(const at::Tensor& x, index_t split) {
+  const at::Tensor all = split > 0 ? x.unflatten(-1, {split, x.size(-1) / split}) : x;
+  const std::size_t batch = static_cast<std::size_t>(all.dim() - 3);
+  return all.view({c10::multiply_integers(all.sizes().slice(0, batch)), all.size(-3), all.size(-2), all.size(-1)});
+}
+/// Terms [n, g · r, s, d] as [n, s, g, d]: those of the r queries of a key are added, in this element.
+inline at::Tensor of_each(const at::Tensor& x, index_t each, at::ScalarType sums) {
+  const at::Tensor all = x.transpose(1, 2);
+  return each == 1 ? all : at::sum(all.unflatten(2, {x.size(1) / each, each}), {3}, false, sums);
 }
 
 /// What a block hides of its keys, or adds to their scores, of [n, 1, t, s]; nothing where undefined.
@@ -124,10 +137,11 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
                                                const engine::interval& where) {
   const std::size_t results = of.masked ? 4 : 3;
   const at::ScalarType sums = added_in(x[0].scalar_type());
-  const at::Tensor q = x[0].to(sums), k = by_head(x[1].to(sums), of.each, of.split),
+  const at::Tensor q = x[0].to(sums).transpose(1, 2), k = by_head(x[1].to(sums), of.each, of.split),
                    v = by_head(x[2].to(sums), of.each, of.split);
   const at::Tensor mask = of.masked ? x[3] : at::Tensor();
-  const at::Tensor y = x[results].to(sums), l = x[results + 1], dy = x[results + 2].to(sums), dl = x[results + 3];
+  const at::Tensor y = x[results].to(sums).transpose(1, 2), dy = x[results + 2].to(sums).transpose(1, 2),
+                   l = x[results + 1], dl = x[results + 3];
   const at::Tensor finite = l.masked_fill(l == no_weight, 0);
   const at::Tensor level = (dy * y).sum(-1) - dl;
   std::vector<at::Tensor> shares{q * 0, k * 0, v * 0};
@@ -150,6 +164,7 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
       of_mask = of_mask + at::constant_pad_nd(of_scores.sum(1), {b.keys.lo, of_mask.size(2) - b.keys.hi, b.rows.lo,
                                                                  of_mask.size(1) - b.rows.hi});
   });
+  shares[0] = shares[0].transpose(1, 2);
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) shares[i] = by_sample(shares[i], of.each, x[i].sizes());
   if (of.masked) shares.push_back(adds ? of_mask.reshape(mask.sizes()) : of_mask);
   return shares;
@@ -162,15 +177,11 @@ namespace tessera::nn::engine {
 TESSERA_INLINE void attention_step::add(const std::vector<at::Tensor>& pieces, const interval& where,
                                         const std::vector<stream_result>& results) const {
   using namespace tessera::detail;
-  const at::Tensor &y = results[0].into, &l = results[1].into;
-  bool fresh = results[0].fresh;
-  const auto begin = [&] {
-    if (fresh) y.zero_(), l.fill_(no_weight);
-    fresh = false;
-  };
-  const at::Tensor &q = pieces[0], mask = q_.masked ? pieces[3] : at::Tensor();
+  const at::Tensor y = results[0].into.transpose(1, 2), &l = results[1].into;
+  const at::Tensor q = pieces[0].transpose(1, 2), mask = q_.masked ? pieces[3] : at::Tensor();
   const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
   const fused_attention fused = fused_kernel(q_, q, k, v);
+  unwritten_rows rows(q.size(2), results[0].fresh);
   q_.each_block(where, limits_of(q, where, static_cast<bool>(fused)), [&](const attended_block& b) {
     const hidden_keys hidden = hidden_of(q_, mask, b, static_cast<bool>(fused), q.options());
     const attended block = seeing(
@@ -178,16 +189,18 @@ TESSERA_INLINE void attention_step::add(const std::vector<at::Tensor>& pieces, c
               : composed_attention(tessera::detail::rows_of(q, 2, b.rows), tessera::detail::rows_of(k, 2, b.keys),
                                    tessera::detail::rows_of(v, 2, b.keys), hidden),
         hidden.excluded);
-    if (fresh && b.rows.size() == q.size(2)) {  // the first piece of all queries
-      y.copy_(block.y);
-      l.copy_(block.l);
-      fresh = false;
-      return;
-    }
-    begin();
-    merge(tessera::detail::rows_of(y, 2, b.rows), tessera::detail::rows_of(l, 2, b.rows), block);
+    rows.write(b.rows, [&](const interval& some, bool first) {
+      const interval here{some.lo - b.rows.lo, some.hi - b.rows.lo};
+      const attended more{tessera::detail::rows_of(block.y, 2, here), tessera::detail::rows_of(block.l, 2, here)};
+      const at::Tensor to = tessera::detail::rows_of(y, 2, some), to_l = tessera::detail::rows_of(l, 2, some);
+      if (first) to.copy_(more.y), to_l.copy_(more.l);
+      else merge(to, to_l, more);
+    });
   });
-  begin();
+  for (const interval& some : rows.left()) {
+    tessera::detail::rows_of(y, 2, some).zero_();
+    tessera::detail::rows_of(l, 2, some).fill_(no_weight);
+  }
 }
 TESSERA_INLINE std::shared_ptr<const stream_function> attention_step::gradient() const {
   return std::make_shared<attention_gradient>(q_);
@@ -197,14 +210,16 @@ TESSERA_INLINE void attention_gradient::add(const std::vector<at::Tensor>& piece
                                             const std::vector<stream_result>& results) const {
   using namespace tessera::detail;
   const std::size_t at = q_.masked ? 4 : 3;
-  const at::Tensor &q = pieces[0], &y = pieces[at], &l = pieces[at + 1], &dl = pieces[at + 3];
-  const at::Tensor dy = pieces[at + 2].defined() ? pieces[at + 2] : at::zeros_like(y);
+  const at::Tensor q = pieces[0].transpose(1, 2), y = pieces[at].transpose(1, 2), &l = pieces[at + 1],
+                   &dl = pieces[at + 3];
+  const at::Tensor given = pieces[at + 2].defined() ? pieces[at + 2] : at::zeros_like(pieces[at]);
+  const at::Tensor dy = given.transpose(1, 2);
   const at::Tensor k = by_head(pieces[1], q_.each, q_.split), v = by_head(pieces[2], q_.each, q_.split);
   const fused_attention fused = fused_kernel(q_, q, k, v);
   const bool of_mask = q_.masked && results[3].into.defined();
   if (dl.defined() || of_mask || !fused) {  // a gradient of a gradient asks for that of the logarithm too
     std::vector<at::Tensor> x = pieces;
-    x[at + 2] = dy;
+    x[at + 2] = given;
     if (!dl.defined()) x[at + 3] = at::zeros_like(l);
     const std::vector<at::Tensor> shares = composed_shares(q_, x, where);
     for (std::size_t i = 0; i < results.size(); ++i)
@@ -213,39 +228,35 @@ TESSERA_INLINE void attention_gradient::add(const std::vector<at::Tensor>& piece
   }
   const at::Tensor mask = q_.masked ? pieces[3] : at::Tensor();
   const at::Tensor finite = mask.defined() ? l.masked_fill(l == no_weight, 0) : l;
-  const at::ScalarType sums = added_in(q.scalar_type());
-  bool fresh = results[0].fresh;
-  const auto add_to_queries = [&](const interval& rows, const at::Tensor& more) {
-    const bool whole = rows.size() == q.size(2);
-    if (fresh) whole ? results[0].into.copy_(more) : results[0].into.zero_();
-    if (!fresh || !whole) tessera::detail::rows_of(results[0].into, 2, rows).add_(more);
-    fresh = false;
+  struct sum {
+    at::Tensor into;
+    unwritten_rows rows;
   };
-  at::Tensor of_keys, of_values;  // terms of some rows are added; the first ones of all rows are kept as they are
-  const auto add = [&](at::Tensor& all, const at::Tensor& x, const interval& rows, const at::Tensor& more) {
-    if (!all.defined() && rows.size() == x.size(2)) {
-      all = more;
-      return;
-    }
-    all = all.defined() ? all.to(sums) : at::zeros(x.sizes(), x.options().dtype(sums));
-    tessera::detail::rows_of(all, 2, rows).add_(more);
-  };
+  std::vector<sum> sums;  // of heads behind rows
+  for (std::size_t i = 0; i < 3; ++i) {
+    const index_t rows = (i == 0 ? q : k).size(2);
+    const bool wanted = results[i].into.defined();
+    sums.push_back({wanted ? heads_of(results[i].into, i > 0 ? q_.split : 0) : at::Tensor(),
+                    unwritten_rows(rows, wanted && results[i].fresh)});
+  }
   q_.each_block(where, limits_of(q, where, true), [&](const attended_block& b) {
     const auto of_rows = [&](const at::Tensor& x) { return tessera::detail::rows_of(x, 2, b.rows); };
     const hidden_keys hidden = hidden_of(q_, mask, b, true, q.options());
-    const auto [of_q, of_k, of_v] =
+    const std::array<at::Tensor, 3> terms =
         fused.gradients(b, of_rows(dy), {of_rows(y), of_rows(finite)}, hidden.excluded, hidden.bias);
-    if (results[0].into.defined()) add_to_queries(b.rows, of_q);
-    add(of_keys, k, b.keys, of_k);
-    add(of_values, v, b.keys, of_v);
+    for (std::size_t i = 0; i < 3; ++i) {
+      if (!sums[i].into.defined()) continue;
+      const interval& all = i == 0 ? b.rows : b.keys;
+      const at::Tensor more = of_each(terms[i], i == 0 ? 1 : q_.each, sums[i].into.scalar_type());
+      sums[i].rows.write(all, [&](const interval& some, bool first) {
+        const at::Tensor to = tessera::detail::rows_of(sums[i].into, 1, some),
+                         from = tessera::detail::rows_of(more, 1, {some.lo - all.lo, some.hi - all.lo});
+        first ? to.copy_(from) : to.add_(from);
+      });
+    }
   });
-  if (fresh && results[0].into.defined()) results[0].into.zero_();
-  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
-    const at::Tensor& all = i == 1 ? of_keys : of_values;
-    if (!results[i].into.defined()) continue;
-    if (all.defined()) results[i].take(by_sample(all, q_.each, pieces[i].sizes()));
-    else if (results[i].fresh) results[i].into.zero_();
-  }
+  for (const sum& one : sums)
+    for (const interval& some : one.rows.left()) tessera::detail::rows_of(one.into, 1, some).zero_();
 }
 TESSERA_INLINE std::shared_ptr<const stream_function> attention_gradient::gradient() const {
   const std::size_t operands = q_.masked ? 4 : 3;

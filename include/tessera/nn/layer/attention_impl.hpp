@@ -44,12 +44,15 @@ namespace tessera::nn {
 
 namespace engine {
 
-/// The ends of its stream: queries by head, what comes, perhaps a mask, and the state of all queries.
-inline stream attention_ends(const signature& op, const call& c, const std::vector<at::Tensor>& x, index_t features) {
+/// The ends of its stream: queries [n, t, h, d], what comes, perhaps a mask, and the state of all queries.
+inline stream attention_ends(const signature& op, const call& c, const std::vector<at::Tensor>& x, index_t features,
+                             const stream_reach& reach) {
   std::vector<const layout*> lie;
   for (std::size_t i = 0; i < x.size(); ++i) lie.push_back(&c.bound.inputs[i].to->layout());
   stream s;
   s.keeps_results = true;
+  s.reach = reach;
+  s.readers = c.bound.inputs[0].to;
   std::size_t next = 0;
   for (std::size_t i = 0; i < x.size(); ++i) {
     stream_end e{stream_role::all,
@@ -68,8 +71,8 @@ inline stream attention_ends(const signature& op, const call& c, const std::vect
     s.operands.push_back(std::move(e));
   }
   const at::ScalarType type = x[0].scalar_type();
-  const index_t n = x[0].size(0), heads = x[0].size(1), queries = x[0].size(2);
-  s.results.push_back({stream_role::all, -1, {}, {n, heads, queries, features}, type});
+  const index_t n = x[0].size(0), queries = x[0].size(1), heads = x[0].size(2);
+  s.results.push_back({stream_role::all, -1, {}, {n, queries, heads, features}, type});
   s.results.push_back({stream_role::all, -1, {}, {n, heads, queries}, tessera::detail::added_in(type)});
   return s;
 }
@@ -138,14 +141,13 @@ inline at::Tensor streamed_attention(const call& c, const std::vector<at::Tensor
   const signature op = tessera::detail::attention_signature(
       batch, form, masked ? tessera::detail::behind_values::mask : tessera::detail::behind_values::nothing);
   const at::Tensor each = tessera::detail::samples_first(q, 4);
-  const at::Tensor queries =
-      each.reshape({each.size(0), each.size(1), each.size(2) * each.size(3), each.size(4)}).transpose(1, 2);
+  const at::Tensor queries = each.reshape({each.size(0), each.size(1), each.size(2) * each.size(3), each.size(4)});
   std::vector<at::Tensor> x{queries};
   x.insert(x.end(), used.begin() + 1, used.begin() + (masked ? 4 : 3));
 
-  stream s = attention_ends(op, c, x, given[2].size(-1));
+  stream s = attention_ends(op, c, x, given[2].size(-1), tessera::detail::keys_read(form, batch));
   s.f = std::make_shared<attention_step>(std::move(of));
-  return evaluate(c.bound.team, s, x)[0].transpose(1, 2).reshape(c.bound.sizes);
+  return evaluate(c.bound.team, s, x)[0].reshape(c.bound.sizes);
 }
 
 }  // namespace engine

@@ -14,6 +14,12 @@ constexpr behind_values behind_of(const tensor_value* x) {
   return x->element == element::int64 ? behind_values::lengths : behind_values::mask;
 }
 
+// The keys that a query reads, of a sequence in this dimension: all, those of its window, those up to its own place.
+constexpr stream_reach keys_read(const attention_form& form, int sequence) {
+  if (form.slides) return {sequence, form.before, form.after};
+  return form.causal ? stream_reach::up_to_itself(sequence) : stream_reach();
+}
+
 // The signature of attention, with what comes behind the values.
 constexpr signature attention_signature(int batch, const attention_form& form, behind_values more) {
   signature s;
@@ -90,14 +96,15 @@ constexpr layout moved_from_heads(layout y, int sequence, const layout& queries,
 }
 
 // The memory of LibTorch's fused kernel: its operands and result, and a number for each query. Keys and values are
-// copied out for each of their queries. A gradient that is differentiated reads the same. `heads` is the result before
-// its heads are joined.
+// copied out for each of their queries. Of a stream that is done chunk by chunk, and each block has a result of its
+// own. A gradient that is differentiated reads the same. `heads` is the result before its heads are joined.
 constexpr void hold_attention(layer_plan& p, layout heads, element e) {
   const int dims = heads.dims.count;
   heads.dims[dims - 1].extent = 1;
   p.make(heads, bytes_of(e) < bytes_of(element::float32) ? element::float32 : e);
   const bool grouped = !p.exchanges() && heads.dims[dims - 2].extent != 1;
   p.saves = saved_tensors::saving(grouped ? 1 : 7, 0, 1);
+  if (p.exchanges()) p.saves.scratch = p.saves.returning = 1;  // what a block gives
   if (!grouped) return;
   for (int i = 0; i < 2; ++i) p.make(p.raw(), e);
   p.saves.returning = 2;
@@ -181,7 +188,7 @@ constexpr layer_plan attention_as(const attention_form& form, const tensor_value
   for (int o = 0; o < operands.count; ++o)
     if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
       p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
-                     {d, form.rows, false});
+                     {d, form.rows, false, keys_read(form, batch), o != 3});
   hold_attention(p, y.layout, q.element);
   count_attention(p, form, batch);
   if (form.dropped > 0) keep_draws(p);

@@ -206,16 +206,17 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   y.padding = padding == y.before ? 0 : padding;
 }
 
-// What is in flight of a stream, and in its backward. Of what comes they are two chunks; of what goes the one that is
-// made, the one that leaves and the one that arrives. Half types are multiplied and added in float.
+// What is in flight of a stream, and in its backward. Of what comes they are two chunks, one that its owner copies, and
+// one that the step does. Of what goes they are the one that is made, the one that leaves and the one that arrives.
+// Half types are multiplied and added in float.
 constexpr void add_stream(const layer_plan& p, int i, index_t& there, index_t& back) {
   const streamed_parts& s = p.streams(i);
   const layout& cut = s.goes ? p.to(i) : p.from(i);
   const element e = p.exchanged_element(i), wide = is_half(e) ? element::float32 : e;
-  const index_t rows = rows_of_stream(p);
-  const bool several = cut.part_count(s.dim) > 2 || parts(cut, s.dim).largest() > rows;
-  const index_t comes = capped_product((several ? 2 : 1) * rows, bytes_of_row(cut, s.dim, e));
-  const index_t goes = capped_product((several ? 3 : 2) * rows, bytes_of_row(cut, s.dim, wide));
+  const engine::stream_count n = engine::stream_count_of(p, i);
+  const index_t copied = s.copies ? smaller(parts(cut, s.dim).largest(), engine::rows_of_stream(p)) : 0;
+  const index_t comes = capped_product(n.two + n.copied + copied, bytes_of_row(cut, s.dim, e));
+  const index_t goes = capped_product(n.two + n.largest, bytes_of_row(cut, s.dim, wide));
   index_t added = 0;
   for (int o = 0; o < p.inputs() && wide != e; ++o) added = capped_sum(added, bytes_held(p.given(o), wide));
   if (wide != e) added = capped_sum(added, bytes_held(p.raw(), wide));

@@ -27,16 +27,43 @@ constexpr index_t rows_of_stream(const layer_plan& p) {
   return 0;
 }
 
+/// A direction of which some rows move, of all, and to the busiest worker.
+constexpr direction share_of(direction d, index_t some, index_t all, index_t busiest, index_t busiest_of_all) {
+  const auto share = [](index_t n, index_t part, index_t whole) {
+    return n == 0 || n == INT64_MAX ? n : n / whole * part;
+  };
+  d.bytes = share(d.bytes, some, all);
+  d.lower_bound_bytes = share(d.lower_bound_bytes, some, all);
+  d.busiest_worker_bytes = share(d.busiest_worker_bytes, busiest, busiest_of_all);
+  return d;
+}
+
+/// What comes along a line of an exchange that is streamed, or goes.
+constexpr stream_count stream_count_of(const layer_plan& p, int i) {
+  const streamed_parts& s = p.streams(i);
+  const parts cut(s.goes ? p.to(i) : p.from(i), s.dim);
+  const index_t rows = rows_of_stream(p);
+  if (!s.reach.limited()) return counted(cut, rows);
+  return reach_count(cut, {cut, p.used(0), s.reach.dim, s.reach.before, s.reach.after}, rows).counted();
+}
+
 /// The traffic of an exchange of a layer. What comes in parts comes once more in backward. Terms of half types that go
-/// in parts go in float.
+/// in parts go in float. Where readers take what they reach, it is that share of the whole.
 constexpr traffic_value traffic_of_exchange(const layer_plan& p, int i) {
   const element e = p.exchanged_element(i);
   traffic_value t = traffic_of(p.from(i), p.to(i), e);
   if (const streamed_parts& s = p.streams(i); s.streams()) {
     const traffic_value wide = traffic_of(p.from(i), p.to(i), is_half(e) ? element::float32 : e);
     (s.goes ? t.forward : t.backward) = s.goes ? wide.forward : wide.backward;
-    const index_t messages = streamed_messages(s.goes ? p.to(i) : p.from(i), s.dim, rows_of_stream(p));
+    const layout& cut = s.goes ? p.to(i) : p.from(i);
+    const stream_count n = stream_count_of(p, i);
+    const index_t messages = n.chunks * lines_of(cut, s.dim);
     for (direction* d : {&t.forward, &t.backward}) d->messages = d->messages > 0 ? messages : 0;
+    if (s.reach.limited()) {
+      const stream_count all = counted(parts(cut, s.dim), 1);
+      t.forward = share_of(t.forward, n.total, all.total, n.reader, all.reader);
+      t.backward = share_of(t.backward, n.total, all.total, n.owner, all.owner);
+    }
     if (!s.goes && has_cotangent(e)) t.backward += t.forward;
   }
   if (!p.returns(i)) t.backward = {};

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <tessera/operation/rule/reach_count.hpp>
 #include <tessera/operation/rule/signature.hpp>
-#include <tessera/plan/parts.hpp>
+#include <tessera/operation/rule/stream_reach.hpp>
 #include <tessera/topology/element.hpp>
 
 namespace tessera::engine {
@@ -42,9 +43,11 @@ constexpr layout sent(layout y, int dim) {
 
 /// How the parts of a change come one after another, or go.
 struct streamed_parts {
-  int dim = -1;       ///< which dimension is cut, before them or behind; −1: all is moved at once
-  index_t asked = 0;  ///< how many indices of a part at once, 0 for what the library takes
-  bool goes = false;  ///< terms of the result, to their owners
+  int dim = -1;             ///< which dimension is cut, before them or behind; −1: all is moved at once
+  index_t asked = 0;        ///< how many indices of a part at once, 0 for what the library takes
+  bool goes = false;        ///< terms of the result, to their owners
+  stream_reach reach = {};  ///< which rows of what comes a worker reads
+  bool copies = false;      ///< a step copies what comes, in an order of its own
 
   constexpr bool streams() const { return dim >= 0; }
 };
@@ -64,19 +67,16 @@ constexpr index_t rows_at_once(const layout& cut, int dim, element e, index_t as
   return detail::larger(1, detail::smaller(fit, parts(cut, dim).largest()));
 }
 
-/// How many messages they are: each worker gets from each other one of its line as many chunks as that one's part has.
-constexpr index_t streamed_messages(const layout& cut, int dim, index_t rows) {
-  const parts all(cut, dim);
-  index_t chunks = 0;
-  for (int k = 0; k < all.count(); ++k) chunks += detail::ceil_divide(size_of(all.held(k)), rows);
-  index_t lines = cut.mesh.size() / all.count();
+/// On how many lines of workers the parts of a dimension lie, but for those that hold nothing.
+constexpr index_t lines_of(const layout& cut, int dim) {
+  index_t lines = cut.mesh.size() / parts(cut, dim).count();
   for (int d = 0; d < cut.dims.count; ++d) {
     const parts other(cut, d);
     index_t held = 0;
     for (int k = 0; d != dim && k < other.count(); ++k) held += size_of(other.held(k)) > 0;
     if (d != dim) lines = lines / other.count() * held;
   }
-  return chunks * (all.count() - 1) * lines;
+  return lines;
 }
 
 }  // namespace tessera::engine

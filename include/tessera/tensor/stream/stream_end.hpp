@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/operation/rule/stream_reach.hpp>
 #include <tessera/tensor/change/change.hpp>
 #include <tessera/tensor/stream/stream_function.hpp>
 
@@ -32,7 +33,9 @@ struct stream_end {
 struct stream {
   std::vector<stream_end> operands;
   std::vector<stream_end> results;
-  index_t rows = 1;  ///< of a part at once
+  index_t rows = 1;    ///< of a part at once
+  stream_reach reach;  ///< of the indices of a tensor that lies so; what they do not read stays where it is
+  shared_layout_handle readers;
   /// Its gradient is a function of its results too, which stand behind its operands there; gradients that did not come
   /// are undefined there, not zeros.
   bool keeps_results = false;

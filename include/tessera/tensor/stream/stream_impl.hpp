@@ -4,6 +4,13 @@
 
 namespace tessera::detail {
 
+/// A tensor that repeats elements, as the gradient of a sum does, is written out once, and not by each step.
+inline at::Tensor written_out(const at::Tensor& x) {
+  for (index_t d = 0; d < x.dim(); ++d)
+    if (x.stride(d) == 0 && x.size(d) > 1) return x.contiguous();
+  return x;
+}
+
 /// The gradient of a stream: the stream of its adjoint.
 class stream_backward final : public torch::autograd::Node {
  public:
@@ -31,7 +38,7 @@ class stream_backward final : public torch::autograd::Node {
     for (std::size_t i = 0; i < s_.results.size(); ++i) {
       const stream_end& e = s_.results[i];
       const bool stays = s_.keeps_results && e.role != stream_role::part;
-      x.push_back(gradients[i].defined() || stays ? gradients[i] : zeros(e));
+      x.push_back(gradients[i].defined() ? written_out(gradients[i]) : stays ? at::Tensor() : zeros(e));
     }
     std::vector<bool> wanted;
     for (std::size_t i = 0; i < operands_.size(); ++i) wanted.push_back(task_should_compute_output(i));
@@ -69,6 +76,8 @@ TESSERA_INLINE stream stream::adjoint(team_state& team) const {
   for (const stream_end& e : results) s.operands.push_back(of(e));
   for (const stream_end& e : operands) s.results.push_back(of(e));
   s.rows = rows;
+  s.reach = reach;
+  s.readers = readers;
   s.f = f->gradient();
   return s;
 }

@@ -37,7 +37,8 @@ class stream_run {
     for (const std::vector<stream_end>* ends : {&s.operands, &s.results})
       for (const stream_end& e : *ends)
         if (e.role == stream_role::part) {
-          parts_.emplace_back(e.lies->layout(), e.dim, s.rows);
+          if (s.reach.limited()) parts_.emplace_back(e.lies->layout(), e.dim, s.rows, s.readers->layout(), s.reach);
+          else parts_.emplace_back(e.lies->layout(), e.dim, s.rows);
           if (lies_ == nullptr) lies_ = &e.lies->layout();
         }
   }
@@ -50,7 +51,7 @@ class stream_run {
     } else if (const stream_parts& first = parts_.front(); lies_->mesh.locate(team_->rank(), own)) {
       holds_ = engine::cutting{*lies_}.holds(own);
       for (int turn = 0; turn < first.turns(); ++turn)
-        for (int chunk = 0; chunk < first.chunks(); ++chunk) step(own, turn, chunk);
+        for (int chunk = 0; chunk < first.chunks(turn); ++chunk) step(own, turn, chunk);
       land();
     }
     std::vector<at::Tensor> y;
@@ -84,6 +85,7 @@ class stream_run {
       const stream_end& e = s_.results[i];
       const at::ScalarType type = e.role == stream_role::range ? e.type : added_in(e.type);
       engine::stream_result r{is_wanted(i) ? at::empty(e.sizes, options_of(*team_, type)) : at::Tensor(), true};
+      if (r.into.defined() && e.role == stream_role::range && s_.reach.limited()) r.into.zero_();  // not all is met
       sums_.push_back(std::move(r));
     }
   }
@@ -99,6 +101,13 @@ class stream_run {
   at::Tensor rows_of(const at::Tensor& x, int dim, const engine::interval& at) const {
     return holds_ ? x.narrow(dim, at.lo, at.size()) : x;
   }
+  // The same of several intervals; a copy where they lie apart.
+  at::Tensor picked(const at::Tensor& x, int dim, const engine::row_intervals& at) const {
+    if (at.count < 2 || !holds_) return rows_of(x, dim, at.empty() ? engine::interval() : at[0]);
+    std::vector<at::Tensor> some;
+    for (const engine::interval& i : at) some.push_back(rows_of(x, dim, i));
+    return at::cat(some, dim);
+  }
 
   // Lets the chunk of a turn come.
   void bring(const coordinates& own, int turn, int chunk) {
@@ -107,9 +116,10 @@ class stream_run {
     if (turn == 0) return;
     each_part([&](std::size_t i, const stream_end& e, stream_parts& p) {
       if (i >= s_.operands.size()) return;
-      const engine::interval mine = p.places(p.met(own, 0), chunk);
-      coming_.operands[i] = std::make_unique<chunk_on_its_way>(
-          team_, team_->intern(p.at(0, chunk)), team_->intern(p.at(turn, chunk)), rows_of(x_[i], e.dim, mine));
+      const engine::row_intervals mine = p.places(p.met(own, 0), turn, chunk);
+      coming_.operands[i] =
+          std::make_unique<chunk_on_its_way>(team_, team_->intern(p.at(turn, chunk, false)),
+                                             team_->intern(p.at(turn, chunk, true)), picked(x_[i], e.dim, mine));
     });
   }
 
@@ -121,24 +131,26 @@ class stream_run {
     each_part([&](std::size_t i, const stream_end& e, stream_parts& p) {
       const int part = p.met(own, turn);
       if (i < s_.operands.size()) {
-        come[i] = turn == 0 ? rows_of(x_[i], e.dim, p.places(part, chunk)) : coming_.operands[i]->arrived();
+        come[i] = turn == 0 ? picked(x_[i], e.dim, p.places(part, 0, chunk)) : coming_.operands[i]->arrived();
       } else if (const std::size_t r = i - s_.operands.size(); is_wanted(r)) {
-        const engine::interval to = p.places(part, chunk);
+        const engine::row_intervals to = p.places(part, turn, chunk);
         std::vector<index_t> sizes = e.sizes;
-        if (holds_) sizes[static_cast<std::size_t>(e.dim)] = to.size();
+        if (holds_) sizes[static_cast<std::size_t>(e.dim)] = size_of(to);
         sent[r] = {
-            turn == 0 ? rows_of(sums_[r].into, e.dim, to) : at::empty(sizes, options_of(*team_, added_in(e.type))),
+            turn == 0 ? picked(sums_[r].into, e.dim, to) : at::empty(sizes, options_of(*team_, added_in(e.type))),
             true};
       }
     });
-    const bool last = chunk + 1 == first.chunks();
-    if (!last || turn + 1 < first.turns()) bring(own, last ? turn + 1 : turn, last ? 0 : chunk + 1);
-    if (holds_) compute(first.indices(first.met(own, turn), chunk), come, sent);
+    const bool last = chunk + 1 == first.chunks(turn);
+    int next = last ? turn + 1 : turn;
+    while (next < first.turns() && first.chunks(next) == 0) ++next;
+    if (next < first.turns()) bring(own, next, last ? 0 : chunk + 1);
+    if (holds_) compute(first.indices(first.met(own, turn), turn, chunk), come, sent);
     land();
     send(own, turn, chunk, sent);
   }
 
-  void compute(const engine::intervals& where, const std::vector<at::Tensor>& come,
+  void compute(const engine::row_intervals& where, const std::vector<at::Tensor>& come,
                const std::vector<engine::stream_result>& sent) {
     index_t at = 0;
     for (const engine::interval& i : where) {
@@ -178,23 +190,30 @@ class stream_run {
     each_part([&](std::size_t i, const stream_end& e, stream_parts& p) {
       if (i < s_.operands.size() || !is_wanted(i - s_.operands.size())) return;
       const std::size_t r = i - s_.operands.size();
-      going_.emplace_back(r, e.dim, p.places(p.met(own, 0), chunk), team_, team_->intern(p.at(turn, chunk)),
-                          team_->intern(p.at(0, chunk)), made[r].into);
+      going_.emplace_back(r, e.dim, p.places(p.met(own, 0), turn, chunk), team_, team_->intern(p.at(turn, chunk, true)),
+                          team_->intern(p.at(turn, chunk, false)), made[r].into);
     });
   }
   void land() {
-    for (sent_chunk& one : going_) rows_of(sums_[one.result].into, one.dim, one.places).add_(one.terms.arrived());
+    for (sent_chunk& one : going_) {
+      const at::Tensor terms = one.terms.arrived();
+      index_t at = 0;
+      for (const engine::interval& i : one.places) {
+        rows_of(sums_[one.result].into, one.dim, i).add_(rows_of(terms, one.dim, {at, at + i.size()}));
+        at += i.size();
+      }
+    }
     going_.clear();
   }
 
   struct sent_chunk {
-    sent_chunk(std::size_t of, int along, const engine::interval& at, const team_handle& team,
+    sent_chunk(std::size_t of, int along, const engine::row_intervals& at, const team_handle& team,
                const engine::shared_layout_handle& from, const engine::shared_layout_handle& to, const at::Tensor& x)
         : result(of), dim(along), places(at), terms(team, from, to, x) {}
 
     std::size_t result;
     int dim;
-    engine::interval places;
+    engine::row_intervals places;
     chunk_on_its_way terms;
   };
 
