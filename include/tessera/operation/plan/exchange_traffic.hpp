@@ -43,7 +43,7 @@ constexpr stream_count stream_count_of(const layer_plan& p, int i) {
   const streamed_parts& s = p.streams(i);
   const parts cut(s.goes ? p.to(i) : p.from(i), s.dim);
   const index_t rows = rows_of_stream(p);
-  if (!s.reach.limited()) return counted(cut, rows);
+  if (!s.reach.limited()) return read_by_all(cut, rows);
   return reach_count(cut, {cut, p.used(0), s.reach.dim, s.reach.before, s.reach.after}, rows).counted();
 }
 
@@ -60,7 +60,7 @@ constexpr traffic_value traffic_of_exchange(const layer_plan& p, int i) {
     const index_t messages = n.chunks * lines_of(cut, s.dim);
     for (direction* d : {&t.forward, &t.backward}) d->messages = d->messages > 0 ? messages : 0;
     if (s.reach.limited()) {
-      const stream_count all = counted(parts(cut, s.dim), 1);
+      const stream_count all = read_by_all(parts(cut, s.dim), 1);
       t.forward = share_of(t.forward, n.total, all.total, n.reader, all.reader);
       t.backward = share_of(t.backward, n.total, all.total, n.owner, all.owner);
     }

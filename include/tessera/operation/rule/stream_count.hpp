@@ -16,7 +16,7 @@ struct stream_count {
 };
 
 /// The count where each reads all parts, in chunks of so many rows.
-constexpr stream_count counted(const parts& read, index_t rows) {
+constexpr stream_count read_by_all(const parts& read, index_t rows) {
   stream_count n;
   index_t least = read.of.extent;
   for (int k = 0; k < read.count(); ++k) {
