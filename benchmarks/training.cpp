@@ -1,7 +1,7 @@
 // A step of a small GPT over two workers that share the batch, its gradients in bundles and one by one, in turns: what
 // moves on the way back, as counted while compiling and as seen, and the ratio of times. Then the whole step of a
-// larger transformer over two workers, by samples and by heads, over half a step of plain LibTorch on one of them, in
-// turns.
+// larger transformer over two workers, by samples, by samples with parameters as tiles, and by heads, over half a step
+// of plain LibTorch on one of them, in turns.
 #include <tessera/tessera.hpp>
 
 #include <ATen/Parallel.h>
@@ -13,6 +13,7 @@
 #include <map>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace ts = tessera;
@@ -77,7 +78,7 @@ constexpr ts::index_t rows = 16, length = 128, width = 256, heads = 8, key_heads
 struct table;
 struct order;
 
-template <int Data, int Model>
+template <int Data, int Model, bool Divided = false>
 struct model {
   struct samples : ts::axis<Data> {};
   struct split : ts::axis<Model> {};
@@ -109,7 +110,8 @@ struct model {
       return ts::flows{ts::flatten<0, 1>(scores), ts::flatten<0, 1>(labels)};
     }
   };
-  using network = nn::network<transformer, tokens, places, tokens>;
+  using divided = nn::sharded_over<transformer, samples, ts::gathered<ts::gathering::once>>;
+  using network = nn::network<std::conditional_t<Divided, divided, transformer>, tokens, places, tokens>;
 };
 
 using weights = std::map<std::string, at::Tensor>;
@@ -141,7 +143,8 @@ double since(std::chrono::steady_clock::time_point began) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
 }
 
-/// Times both steps in turns and prints the ratio of medians. Weights and batches are the same, and so are the losses.
+/// Times both steps and their optimizers in turns and prints the ratio of medians. Weights and batches are the same,
+/// and so are the losses.
 template <class Cut>
 void timed(const ts::team<typename Cut::grid>& team, const char* cut) {
   at::set_num_threads(1);
@@ -155,7 +158,7 @@ void timed(const ts::team<typename Cut::grid>& team, const char* cut) {
   torch::optim::Adam optimizer(net.parameters(), torch::optim::AdamOptions(3e-3)),
       serial_optimizer(leaves, torch::optim::AdamOptions(3e-3));
   const auto where = ts::distribute<typename Cut::places>(team, at::arange(length, at::kLong));
-  std::vector<double> together, alone;
+  std::vector<double> together, alone, stepping, stepping_alone;
   for (int i = 0; i < turns; ++i) {
     const at::Tensor text =
         ((at::arange(rows * length + 1, at::kLong) + i * 7919) * 7919).remainder(104729).remainder(bytes);
@@ -169,7 +172,9 @@ void timed(const ts::team<typename Cut::grid>& team, const char* cut) {
     const auto [scores, wanted] = net(x, where, y);
     const auto loss = nn::cross_entropy(scores, wanted);
     loss.backward();
+    const auto stepped = std::chrono::steady_clock::now();
     optimizer.step();
+    if (i >= warm) stepping.push_back(since(stepped));
     const double mine = ts::item(loss);
     team.state()->collect(std::uint64_t{0}, "both have stepped");
     if (i >= warm) together.push_back(since(began));
@@ -179,8 +184,12 @@ void timed(const ts::team<typename Cut::grid>& team, const char* cut) {
       serial_optimizer.zero_grad();
       const at::Tensor serial_loss_now = serial_loss(w, inputs, labels);
       serial_loss_now.backward();
+      const auto alone_stepped = std::chrono::steady_clock::now();
       serial_optimizer.step();
-      if (i >= warm) alone.push_back(since(begun));
+      if (i >= warm) {
+        stepping_alone.push_back(since(alone_stepped));
+        alone.push_back(since(begun));
+      }
       serial = serial_loss_now.item<double>();
     }
     team.state()->collect(std::uint64_t{0}, "the serial step is done");
@@ -189,8 +198,9 @@ void timed(const ts::team<typename Cut::grid>& team, const char* cut) {
   if (team.first())
     fmt::print(
         "{{\"benchmark\": \"training\", \"step\": \"{}\", \"seconds\": {:.4f}, \"serial_seconds\": {:.4f}, "
-        "\"over_half_a_serial_step\": {:.3f}}}\n",
-        cut, median(together), median(alone), median(together) / (median(alone) / 2));
+        "\"optimizer_seconds\": {:.4f}, \"serial_optimizer_seconds\": {:.4f}, \"over_half_a_serial_step\": {:.3f}}}\n",
+        cut, median(together), median(alone), median(stepping), median(stepping_alone),
+        median(together) / (median(alone) / 2));
 }
 
 }  // namespace wide
@@ -216,6 +226,7 @@ int main(int argc, char** argv) {
           "\"in_bundles_counted\": {}, \"in_bundles_of_a_worker\": {}, \"backward_ratio\": {:.3f}}}\n",
           bundled.bytes, alone.messages, messages, bundled.messages, fewer, median(ratios));
     wide::timed<wide::model<2, 1>>(team.over<wide::model<2, 1>::grid>(), "by samples");
+    wide::timed<wide::model<2, 1, true>>(team.over<wide::model<2, 1, true>::grid>(), "by samples, parameters as tiles");
     wide::timed<wide::model<1, 2>>(team.over<wide::model<1, 2>::grid>(), "by heads");
   });
 }
