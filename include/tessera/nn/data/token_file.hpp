@@ -44,7 +44,7 @@ class token_file : public torch::data::datasets::BatchDataset<token_file, torch:
   std::optional<std::size_t> size() const override { return samples_; }
 
   /// The samples of these numbers: inputs and targets, numbers × length.
-  torch::data::Example<> get_batch(at::ArrayRef<std::size_t> numbers) override;
+  TESSERA_INLINE torch::data::Example<> get_batch(at::ArrayRef<std::size_t> numbers) override;
 
  private:
   options how_;

@@ -14,16 +14,16 @@ class kept_optimizer final : public checkpoint_part {
  public:
   kept_optimizer(std::string name, torch::optim::Optimizer& of);
 
-  std::string kind() const override;
-  void prepare(const known_leaves& leaves) override;
-  void gather(const team_handle& team) override;
-  std::vector<kept_tensor> tensors(const team_handle&) override;
-  small_values values() const override;
+  TESSERA_INLINE std::string kind() const override;
+  TESSERA_INLINE void prepare(const known_leaves& leaves) override;
+  TESSERA_INLINE void gather(const team_handle& team) override;
+  TESSERA_INLINE std::vector<kept_tensor> tensors(const team_handle&) override;
+  TESSERA_INLINE small_values values() const override;
 
-  std::vector<kept_tensor> wanted(const filed_entry& from, const checkpoint_index& index, const team_handle& team,
+  TESSERA_INLINE std::vector<kept_tensor> wanted(const filed_entry& from, const checkpoint_index& index, const team_handle& team,
                                   const known_leaves& leaves) override;
-  void begin_loading(const filed_entry& from) override;
-  void end_loading(const filed_entry& from) override;
+  TESSERA_INLINE void begin_loading(const filed_entry& from) override;
+  TESSERA_INLINE void end_loading(const filed_entry& from) override;
 
  private:
   /// A leaf that it steps, with the tensors of its state that there are on some worker or in a checkpoint.

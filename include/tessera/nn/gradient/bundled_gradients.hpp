@@ -9,12 +9,12 @@ class bundled_gradients final : public leaf_gradients {
  public:
   bundled_gradients(const team_handle& team, std::vector<named_leaf> leaves, gradient_rule how, call_site at);
 
-  std::vector<state_value> values() const override;
+  TESSERA_INLINE std::vector<state_value> values() const override;
 
  private:
-  void open_window() override;
+  TESSERA_INLINE void open_window() override;
   void let_go(std::size_t leaf) override { before_[leaf].reset(); }
-  void give(const std::vector<std::size_t>& leaves, std::vector<at::Tensor> sums) override;
+  TESSERA_INLINE void give(const std::vector<std::size_t>& leaves, std::vector<at::Tensor> sums) override;
   void close_window(double) override {}
 
   std::vector<at::Tensor> before_;  ///< what each leaf had when the window opened

@@ -33,11 +33,11 @@ class held_gradients final : public gradient_listener, public travelling_bundles
 
  private:
   void listen(bool reduces, bool last, call_site at);
-  void comes() override;
-  void came(const held_member& where) override;
-  at::Tensor take(std::size_t member) override;
-  void give(const std::vector<std::size_t>& members, std::vector<at::Tensor> sums) override;
-  void end_pass() override;
+  TESSERA_INLINE void comes() override;
+  TESSERA_INLINE void came(const held_member& where) override;
+  TESSERA_INLINE at::Tensor take(std::size_t member) override;
+  TESSERA_INLINE void give(const std::vector<std::size_t>& members, std::vector<at::Tensor> sums) override;
+  TESSERA_INLINE void end_pass() override;
   void let_go();
 
   std::vector<held_member> members_;

@@ -23,7 +23,7 @@ struct gradient_rule {
 /// gradient that could be stepped, and nothing moves unless each brings its own. What becomes of sums says who derives.
 class leaf_gradients : public travelling_bundles {
  public:
-  ~leaf_gradients() override;
+  TESSERA_INLINE ~leaf_gradients() override;
 
   /// Hears of gradients from now on; `twice` is why not, where somebody does already.
   void listen(const reason& twice);

@@ -32,7 +32,7 @@ class sharded_gradients final : public leaf_gradients {
   sharded_gradients(const team_handle& team, std::vector<named_leaf> leaves, const shard_rule& how, call_site at);
 
   const std::vector<bundle_shard>& shards() const { return shards_; }
-  std::vector<state_value> values() const override;
+  TESSERA_INLINE std::vector<state_value> values() const override;
   /// Gives the leaves what blocks are: an exchange a bundle, of the leaves' element.
   void gather(call_site at);
 
@@ -44,12 +44,12 @@ class sharded_gradients final : public leaf_gradients {
     at::Tensor sum;
   };
 
-  void open_window() override;
-  void go_on() override;
-  void interrupt() override;
-  void close_window(double factor) override;
+  TESSERA_INLINE void open_window() override;
+  TESSERA_INLINE void go_on() override;
+  TESSERA_INLINE void interrupt() override;
+  TESSERA_INLINE void close_window(double factor) override;
   double given_times(double) const override { return 1; }
-  void give(const std::vector<std::size_t>& leaves, std::vector<at::Tensor> sums) override;
+  TESSERA_INLINE void give(const std::vector<std::size_t>& leaves, std::vector<at::Tensor> sums) override;
 
   /// This worker's elements of a bundle, of what leaves are.
   at::Tensor elements_of(const bundle_shard& of) const;

@@ -22,9 +22,9 @@ class attention_step final : public stream_function {
  public:
   explicit attention_step(attended_queries q) : q_(std::move(q)) {}
 
-  void add(const std::vector<at::Tensor>& pieces, const interval& where,
+  TESSERA_INLINE void add(const std::vector<at::Tensor>& pieces, const interval& where,
            const std::vector<stream_result>& results) const override;
-  std::shared_ptr<const stream_function> gradient() const override;
+  TESSERA_INLINE std::shared_ptr<const stream_function> gradient() const override;
 
  private:
   attended_queries q_;
@@ -36,9 +36,9 @@ class attention_gradient final : public stream_function {
  public:
   explicit attention_gradient(attended_queries q) : q_(std::move(q)) {}
 
-  void add(const std::vector<at::Tensor>& pieces, const interval& where,
+  TESSERA_INLINE void add(const std::vector<at::Tensor>& pieces, const interval& where,
            const std::vector<stream_result>& results) const override;
-  std::shared_ptr<const stream_function> gradient() const override;
+  TESSERA_INLINE std::shared_ptr<const stream_function> gradient() const override;
 
  private:
   attended_queries q_;

@@ -56,8 +56,8 @@ class finite_watch final : public layer_observer {
   void entered(const layer_visit&) override { ++visits_; }
   void left(const layer_visit&) override {}
   bool sees_tensors() const override { return !found_; }
-  void computed(const layer_visit& visit, std::span<const layer_tensor> all) override;
-  void gradient(const layer_visit& visit, const layer_tensor& of) override;
+  TESSERA_INLINE void computed(const layer_visit& visit, std::span<const layer_tensor> all) override;
+  TESSERA_INLINE void gradient(const layer_visit& visit, const layer_tensor& of) override;
 
  private:
   static constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();

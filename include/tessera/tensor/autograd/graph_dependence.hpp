@@ -28,7 +28,7 @@ class tied_backward final : public torch::autograd::Node {
  public:
   tied_backward(const at::Tensor& y, const std::vector<at::Tensor>& operands);
 
-  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
+  TESSERA_INLINE torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override;
   std::string name() const override { return "tessera::graph_dependence"; }
 
  private:

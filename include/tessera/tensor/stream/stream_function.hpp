@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/plan/interval.hpp>
 
 #include <ATen/core/Tensor.h>
@@ -38,9 +39,9 @@ class recorded_function final : public stream_function {
   recorded_function(computed f, std::size_t operands, std::size_t results)
       : f_(std::move(f)), operands_(operands), results_(results) {}
 
-  void add(const std::vector<at::Tensor>& pieces, const interval& where,
+  TESSERA_INLINE void add(const std::vector<at::Tensor>& pieces, const interval& where,
            const std::vector<stream_result>& results) const override;
-  std::shared_ptr<const stream_function> gradient() const override;
+  TESSERA_INLINE std::shared_ptr<const stream_function> gradient() const override;
 
  private:
   computed f_;

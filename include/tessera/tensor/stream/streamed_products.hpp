@@ -24,9 +24,9 @@ class streamed_products final : public stream_function {
   streamed_products(std::vector<letters> operands, std::vector<letters> results, std::vector<product_term> terms)
       : operands_(std::move(operands)), results_(std::move(results)), terms_(std::move(terms)) {}
 
-  void add(const std::vector<at::Tensor>& pieces, const interval& where,
+  TESSERA_INLINE void add(const std::vector<at::Tensor>& pieces, const interval& where,
            const std::vector<stream_result>& results) const override;
-  std::shared_ptr<const stream_function> gradient() const override;
+  TESSERA_INLINE std::shared_ptr<const stream_function> gradient() const override;
 
  private:
   std::vector<letters> operands_, results_;
