@@ -57,6 +57,22 @@ TEST_CASE("what layers move is the same as constants of their own and as one val
   STATIC_REQUIRE(traffic<many, bind<batch>(5)>().forward.bytes > 10'000);
 }
 
+TEST_CASE("some extents of a budget are constants, and the others are given", "[plan]") {
+  struct length : dyn {};
+  using lines = tensor<partition<grid, blocks<row>, whole, whole>, shape<batch, length, dim<8>>>;
+  using net =
+      network_type<nn::chain<nn::linear<6>, nn::repartition<partition<grid, whole, blocks<col>, whole>>>, lines>;
+  constexpr traffic_value all = traffic<net>(bind<batch>(6), bind<length>(5));
+  STATIC_REQUIRE(all.forward.bytes > 0);
+  STATIC_REQUIRE(traffic<net, bind<batch>(6)>(bind<length>(5)) == all);
+  STATIC_REQUIRE(traffic<net, bind<length>(5), bind<batch>(6)>() == all);
+  STATIC_REQUIRE(traffic<net, bind<length>(4)>(bind<batch>(6)) != all);
+  STATIC_REQUIRE(peak_memory<net, bind<batch>(6)>(bind<length>(5)) ==
+                 peak_memory<net>(bind<batch>(6), bind<length>(5)));
+  STATIC_REQUIRE(multiply_adds<net, bind<batch>(6)>(bind<length>(5)) ==
+                 multiply_adds<net>(bind<batch>(6), bind<length>(5)));
+}
+
 TEST_CASE("a layer's result on another mesh is named on that mesh", "[plan]") {
   struct ring : axis<4> {};
   struct one : axis<1> {};

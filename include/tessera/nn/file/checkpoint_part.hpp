@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/nn/file/checkpoint_index.hpp>
 #include <tessera/nn/parameter/state_value.hpp>
 
@@ -114,8 +115,8 @@ class kept_module final : public checkpoint_part {
 
   std::string kind() const override { return "network"; }
   team_handle team() const override { return team_; }
-  void add_leaves(known_leaves& leaves) const override;
-  std::vector<kept_tensor> tensors(const team_handle&) override;
+  TESSERA_INLINE void add_leaves(known_leaves& leaves) const override;
+  TESSERA_INLINE std::vector<kept_tensor> tensors(const team_handle&) override;
 
  private:
   team_handle team_;
@@ -250,10 +251,10 @@ class kept_schedule final : public checkpoint_part {
 
   std::string kind() const override { return "schedule"; }
   std::vector<kept_tensor> tensors(const team_handle&) override { return {}; }
-  small_values values() const override;
-  std::vector<kept_tensor> wanted(const filed_entry& from, const checkpoint_index&, const team_handle&,
-                                  const known_leaves&) override;
-  void end_loading(const filed_entry& from) override;
+  TESSERA_INLINE small_values values() const override;
+  TESSERA_INLINE std::vector<kept_tensor> wanted(const filed_entry& from, const checkpoint_index&, const team_handle&,
+                                                 const known_leaves&) override;
+  TESSERA_INLINE void end_loading(const filed_entry& from) override;
 
  private:
   torch::optim::LRScheduler* of_;

@@ -244,45 +244,27 @@ struct constant_traffic {
 }  // namespace detail
 
 /// Bytes that a network moves for given values of its dynamic extents: `traffic<net>(bind<batch>(64)).forward`.
-template <class Network, class... Bindings>
+///
+/// Where these values are constants, `traffic<net, bind<batch>(64)>()`, each layer's is counted by itself, so a budget
+/// may be set to a network of any length.
+template <class Network, auto... Constants, class... Bindings>
 constexpr engine::traffic_value traffic(const Bindings&... bindings) {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
   given::template refuse<given>();
   if constexpr (given::ok) {
     if constexpr (Network::verdict::ok) {
-      using known = detail::traffic_bindings<Network, Bindings...>;
+      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
-        using counted = engine::verdict_of<detail::constant_traffic<Network>>;
+        using counted = engine::verdict_of<detail::constant_traffic<Network, Constants...>>;
         counted::template refuse<counted>();
-        return detail::constant_traffic<Network>::of;
+        return detail::constant_traffic<Network, Constants...>::of;
       } else if constexpr (known::ok) {
         const engine::traffic_value t =
-            detail::program_traffic<Network::program>::under(detail::extents_bound(bindings...));
+            detail::program_traffic<Network::program>::under(detail::extents_bound(Constants..., bindings...));
         if (!engine::check(t).ok())
           engine::stop(engine::check(t));  // [tessera.cost.overflow] more moves or is computed than can be counted
         return t;
-      }
-    }
-  }
-  return {};
-}
-
-/// The same where these values are constants: `traffic<net, bind<batch>(64)>()`. Each layer's is counted by itself, so
-/// a budget may be set to a network of any length.
-template <class Network, auto First, auto... Bindings>
-constexpr engine::traffic_value traffic() {
-  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
-  given::template refuse<given>();
-  if constexpr (given::ok) {
-    if constexpr (Network::verdict::ok) {
-      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>,
-                                             std::remove_const_t<decltype(Bindings)>...>;
-      known::template refuse<known>();
-      if constexpr (known::ok) {
-        using counted = engine::verdict_of<detail::constant_traffic<Network, First, Bindings...>>;
-        counted::template refuse<counted>();
-        return detail::constant_traffic<Network, First, Bindings...>::of;
       }
     }
   }

@@ -113,47 +113,28 @@ struct constant_peak {
 
 }  // namespace detail
 
-// As `traffic` asks, line by line: one function for both would name the network once more in the message of a mistake.
+// As `traffic` asks, line by line: a function of both would name the network once more in the message of a mistake.
 
-/// The memory of a worker for a network with given dynamic extents: `peak_memory<net>(bind<batch>(64)).training`.
-template <class Network, class... Bindings>
+/// The memory of a worker for a network with given dynamic extents: `peak_memory<net>(bind<batch>(64)).training`,
+/// or `peak_memory<net, bind<batch>(64)>().training` where they are constants.
+template <class Network, auto... Constants, class... Bindings>
 constexpr engine::memory_value peak_memory(const Bindings&... bindings) {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
   given::template refuse<given>();
   if constexpr (given::ok) {
     if constexpr (Network::verdict::ok) {
-      using known = detail::traffic_bindings<Network, Bindings...>;
+      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
-        using counted = engine::verdict_of<detail::constant_peak<Network>>;
+        using counted = engine::verdict_of<detail::constant_peak<Network, Constants...>>;
         counted::template refuse<counted>();
-        return detail::constant_peak<Network>::of;
+        return detail::constant_peak<Network, Constants...>::of;
       } else if constexpr (known::ok) {
         const engine::memory_value m = detail::program_memory<Network::program, typename Network::inputs>::under(
-            detail::extents_bound(bindings...));
+            detail::extents_bound(Constants..., bindings...));
         if (!engine::check(m).ok())
           engine::stop(engine::check(m));  // [tessera.cost.overflow] more moves or is computed than can be counted
         return m;
-      }
-    }
-  }
-  return {};
-}
-
-/// The same where these values are constants: `peak_memory<net, bind<batch>(64)>()`.
-template <class Network, auto First, auto... Bindings>
-constexpr engine::memory_value peak_memory() {
-  using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
-  given::template refuse<given>();
-  if constexpr (given::ok) {
-    if constexpr (Network::verdict::ok) {
-      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(First)>,
-                                             std::remove_const_t<decltype(Bindings)>...>;
-      known::template refuse<known>();
-      if constexpr (known::ok) {
-        using counted = engine::verdict_of<detail::constant_peak<Network, First, Bindings...>>;
-        counted::template refuse<counted>();
-        return detail::constant_peak<Network, First, Bindings...>::of;
       }
     }
   }
