@@ -20,8 +20,8 @@ class kept_optimizer final : public checkpoint_part {
   TESSERA_INLINE std::vector<kept_tensor> tensors(const team_handle&) override;
   TESSERA_INLINE small_values values() const override;
 
-  TESSERA_INLINE std::vector<kept_tensor> wanted(const filed_entry& from, const checkpoint_index& index, const team_handle& team,
-                                  const known_leaves& leaves) override;
+  TESSERA_INLINE std::vector<kept_tensor> wanted(const filed_entry& from, const checkpoint_index& index,
+                                                 const team_handle& team, const known_leaves& leaves) override;
   TESSERA_INLINE void begin_loading(const filed_entry& from) override;
   TESSERA_INLINE void end_loading(const filed_entry& from) override;
 

@@ -23,7 +23,7 @@ class attention_step final : public stream_function {
   explicit attention_step(attended_queries q) : q_(std::move(q)) {}
 
   TESSERA_INLINE void add(const std::vector<at::Tensor>& pieces, const interval& where,
-           const std::vector<stream_result>& results) const override;
+                          const std::vector<stream_result>& results) const override;
   TESSERA_INLINE std::shared_ptr<const stream_function> gradient() const override;
 
  private:
@@ -37,7 +37,7 @@ class attention_gradient final : public stream_function {
   explicit attention_gradient(attended_queries q) : q_(std::move(q)) {}
 
   TESSERA_INLINE void add(const std::vector<at::Tensor>& pieces, const interval& where,
-           const std::vector<stream_result>& results) const override;
+                          const std::vector<stream_result>& results) const override;
   TESSERA_INLINE std::shared_ptr<const stream_function> gradient() const override;
 
  private:

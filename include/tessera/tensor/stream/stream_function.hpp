@@ -40,7 +40,7 @@ class recorded_function final : public stream_function {
       : f_(std::move(f)), operands_(operands), results_(results) {}
 
   TESSERA_INLINE void add(const std::vector<at::Tensor>& pieces, const interval& where,
-           const std::vector<stream_result>& results) const override;
+                          const std::vector<stream_result>& results) const override;
   TESSERA_INLINE std::shared_ptr<const stream_function> gradient() const override;
 
  private:

@@ -25,7 +25,7 @@ class streamed_products final : public stream_function {
       : operands_(std::move(operands)), results_(std::move(results)), terms_(std::move(terms)) {}
 
   TESSERA_INLINE void add(const std::vector<at::Tensor>& pieces, const interval& where,
-           const std::vector<stream_result>& results) const override;
+                          const std::vector<stream_result>& results) const override;
   TESSERA_INLINE std::shared_ptr<const stream_function> gradient() const override;
 
  private:
