@@ -65,28 +65,26 @@ constexpr arithmetic_value arithmetic_of(const program_view<Record>& program, in
 // As `traffic` asks, line by line.
 
 /// The arithmetic of a network with given dynamic extents, in multiply-adds: `multiply_adds<net>(
-/// bind<batch>(64)).forward.total`, of all workers, and `.busiest_worker`. They may be constants, as `traffic`'s may.
+/// bind<batch>(64)).forward.total`, of all workers, and `.busiest_worker`.
 ///
 /// Products are counted: contractions, attention by the keys that queries see, transforms. Backward makes twice as
 /// many, of attention's scores three times, and what is recomputed once more. One is two floating-point operations.
+/// The extents may be constants: `multiply_adds<net, bind<batch>(64)>()`.
 template <class Network, auto... Constants, class... Bindings>
 constexpr engine::arithmetic_value multiply_adds(const Bindings&... bindings) {
   using given = detail::argument_verdict<kind::call, 0, kind::network, Network>;
   given::template refuse<given>();
   if constexpr (given::ok) {
     if constexpr (Network::verdict::ok) {
-      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
+      using known = detail::network_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
         using counted = engine::verdict_of<detail::constant_multiply_adds<Network, Constants...>>;
         counted::template refuse<counted>();
         return detail::constant_multiply_adds<Network, Constants...>::of;
       } else if constexpr (known::ok) {
-        const engine::arithmetic_value a =
-            detail::program_arithmetic<Network::program>::under(detail::extents_bound(Constants..., bindings...));
-        if (!engine::check(a).ok())
-          engine::stop(engine::check(a));  // [tessera.cost.overflow] more moves or is computed than can be counted
-        return a;
+        return detail::within_count(
+            detail::program_arithmetic<Network::program>::under(detail::extents_bound(Constants..., bindings...)));
       }
     }
   }

@@ -177,9 +177,9 @@ struct list_bindings_check<type_list<T...>, Bindings...> {
   static constexpr refusal value = first_of(bindings_check<T, T, Bindings...>::value...);
 };
 
-// The bindings with which a network's traffic is asked.
+// The bindings with which a network's figures are asked.
 template <class Network, class... Bindings>
-struct traffic_bindings_check {
+struct network_bindings_check {
   static constexpr refusal value = first_of(list_bindings_check<typename Network::inputs, Bindings...>::value,
                                             list_bindings_check<typename Network::outputs, Bindings...>::value);
 };
@@ -192,7 +192,14 @@ constexpr bound_extents extents_bound(const Bindings&... bindings) {
 }
 
 template <class Network, class... Bindings>
-using traffic_bindings = verdict_of<traffic_bindings_check<Network, Bindings...>>;
+using network_bindings = verdict_of<network_bindings_check<Network, Bindings...>>;
+
+// A figure that can be counted.
+template <class Figure>
+constexpr Figure within_count(const Figure& all) {
+  if (!check(all).ok()) stop(check(all));  // [tessera.cost.overflow] more moves or is computed than can be counted
+  return all;
+}
 
 // What a layer moves, as constants of its own: a network's are many, however long it is.
 template <const auto* Record, auto... Bindings>
@@ -253,18 +260,15 @@ constexpr engine::traffic_value traffic(const Bindings&... bindings) {
   given::template refuse<given>();
   if constexpr (given::ok) {
     if constexpr (Network::verdict::ok) {
-      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
+      using known = detail::network_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
         using counted = engine::verdict_of<detail::constant_traffic<Network, Constants...>>;
         counted::template refuse<counted>();
         return detail::constant_traffic<Network, Constants...>::of;
       } else if constexpr (known::ok) {
-        const engine::traffic_value t =
-            detail::program_traffic<Network::program>::under(detail::extents_bound(Constants..., bindings...));
-        if (!engine::check(t).ok())
-          engine::stop(engine::check(t));  // [tessera.cost.overflow] more moves or is computed than can be counted
-        return t;
+        return detail::within_count(
+            detail::program_traffic<Network::program>::under(detail::extents_bound(Constants..., bindings...)));
       }
     }
   }

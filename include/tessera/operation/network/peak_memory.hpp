@@ -123,18 +123,15 @@ constexpr engine::memory_value peak_memory(const Bindings&... bindings) {
   given::template refuse<given>();
   if constexpr (given::ok) {
     if constexpr (Network::verdict::ok) {
-      using known = detail::traffic_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
+      using known = detail::network_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
         using counted = engine::verdict_of<detail::constant_peak<Network, Constants...>>;
         counted::template refuse<counted>();
         return detail::constant_peak<Network, Constants...>::of;
       } else if constexpr (known::ok) {
-        const engine::memory_value m = detail::program_memory<Network::program, typename Network::inputs>::under(
-            detail::extents_bound(Constants..., bindings...));
-        if (!engine::check(m).ok())
-          engine::stop(engine::check(m));  // [tessera.cost.overflow] more moves or is computed than can be counted
-        return m;
+        return detail::within_count(detail::program_memory<Network::program, typename Network::inputs>::under(
+            detail::extents_bound(Constants..., bindings...)));
       }
     }
   }
