@@ -88,8 +88,8 @@ class leaf_gradients : public travelling_bundles {
   void set_aside();
   void take_up();
   bool reduces() const { return next_.last || how_.each; }
-  at::Tensor take(std::size_t leaf) final;
-  void end_pass() final;
+  TESSERA_INLINE at::Tensor take(std::size_t leaf) final;
+  TESSERA_INLINE void end_pass() final;
   double factor();
 
   std::vector<named_leaf> leaves_;
