@@ -78,7 +78,7 @@ constexpr ts::index_t rows = 16, length = 128, width = 256, heads = 8, key_heads
 struct table;
 struct order;
 
-template <int Data, int Model, bool Divided = false>
+template <int Data, int Model, bool Tiles = false>
 struct model {
   struct samples : ts::axis<Data> {};
   struct split : ts::axis<Model> {};
@@ -110,8 +110,8 @@ struct model {
       return ts::flows{ts::flatten<0, 1>(scores), ts::flatten<0, 1>(labels)};
     }
   };
-  using divided = nn::sharded_over<transformer, samples, ts::gathered<ts::gathering::once>>;
-  using network = nn::network<std::conditional_t<Divided, divided, transformer>, tokens, places, tokens>;
+  using in_tiles = nn::sharded_over<transformer, samples, ts::gathered<ts::gathering::once>>;
+  using network = nn::network<std::conditional_t<Tiles, in_tiles, transformer>, tokens, places, tokens>;
 };
 
 using weights = std::map<std::string, at::Tensor>;

@@ -2,7 +2,7 @@
 
 namespace tessera::detail {
 
-// With which sanitizer the program is built: g++ says so by a macro, clang by a feature.
+/// The sanitizer with which the program is built: g++ says so by a macro, clang by a feature.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool watches_addresses = true;
 #elif defined(__has_feature)
