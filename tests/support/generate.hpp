@@ -11,7 +11,7 @@ using namespace engine;
 
 /// One of so many alike is tried. Sanitizers, under which each takes ten times as long, see the order of what threads
 /// do, or what memory they touch, and no numbers: a few are enough for them.
-inline constexpr int tried_of = tessera::detail::watches_threads ? 6 : tessera::detail::watches_addresses ? 5 : 1;
+inline constexpr int tried_of = tessera::detail::watches_threads ? 9 : tessera::detail::watches_addresses ? 8 : 1;
 
 /// So many trials of what is rolled.
 constexpr int trials(int n) { return (n + tried_of - 1) / tried_of; }

@@ -1,11 +1,9 @@
 #pragma once
 
 #include <tessera/comm/box/arithmetic.hpp>
-#include <tessera/comm/box/copy_bytes.hpp>
 #include <tessera/meta/static_vector.hpp>
 
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <vector>
 
@@ -72,24 +70,7 @@ struct region {
 class common_rows {
  public:
   common_rows() = default;
-  common_rows(const box_vector& extents, const std::vector<const index_t*>& strides) : steps_(strides.size()) {
-    for (int d = 0; d < extents.count; ++d) {
-      empty_ = empty_ || extents[d] == 0;
-      if (extents[d] == 1) continue;
-      const int last = n_.count - 1;
-      bool follow = last >= 0;
-      for (std::size_t i = 0; follow && i < strides.size(); ++i) follow = steps_[i][last] == strides[i][d] * extents[d];
-      if (follow) n_[last] *= extents[d];
-      else n_.push(extents[d]);
-      for (std::size_t i = 0; i < strides.size(); ++i) {
-        steps_[i].resize(n_.count);
-        steps_[i][n_.count - 1] = strides[i][d];
-      }
-    }
-    if (!n_.empty()) return;
-    n_.push(1);
-    for (box_vector& s : steps_) s.push(1);
-  }
+  common_rows(const box_vector& extents, const std::vector<const index_t*>& strides);
 
   /// The elements of a row.
   index_t length() const { return n_[n_.count - 1]; }
@@ -158,34 +139,15 @@ void with_bytes(index_t size, Visit&& visit) {
 namespace engine {
 
 /// Copies the rows of the first of two boxes to those of the second; elements of `size` bytes.
-inline void copy_rows(const common_rows& rows, index_t size, std::byte* from, std::byte* to) {
-  detail::with_bytes(size, [&](auto zero) {
-    constexpr index_t bytes = sizeof(zero);
-    std::byte* at[]{from, to};
-    const index_t n = rows.length();
-    const index_t steps[]{rows.step(0) * bytes, rows.step(1) * bytes};
-    const bool whole = steps[0] == bytes && steps[1] == bytes;
-    rows.each(at, bytes, [&] {
-      if (whole) copy_bytes(at[1], at[0], static_cast<std::size_t>(n * bytes));
-      else
-        for (index_t i = 0; i < n; ++i) std::memcpy(at[1] + i * steps[1], at[0] + i * steps[0], bytes);
-    });
-  });
-}
+void copy_rows(const common_rows& rows, index_t size, std::byte* from, std::byte* to);
 
 /// Fills a region with the neutral element of a combine: 0 for sums.
-inline void fill_neutral(const region& to, combine with) {
-  detail::with_type(to.element, [&](auto zero) {
-    using T = decltype(zero);
-    const T value = detail::stored<T>(detail::neutral<decltype(detail::widened(zero))>(with));
-    const common_rows rows(to.extents, {to.strides.begin()});
-    std::byte* at[]{to.data};
-    rows.each(at, sizeof(T), [&] {
-      for (index_t i = 0; i < rows.length(); ++i) reinterpret_cast<T*>(at[0])[i * rows.step(0)] = value;
-    });
-  });
-}
+void fill_neutral(const region& to, combine with);
 
 }  // namespace engine
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/comm/box/region_impl.hpp>
+#endif

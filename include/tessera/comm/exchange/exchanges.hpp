@@ -14,30 +14,10 @@ class exchanges {
  public:
   explicit exchanges(transport& carrier, std::size_t most = 1024) : carrier_(carrier), most_(most) {}
 
-  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const call_context& context) {
-    auto& known = bound_[exchange_plan::key_of(p, e, context)];
-    if (!known) known = bind(p, e, context);
-    return known;
-  }
+  std::shared_ptr<bound_exchange> bound(const phase& p, element e, const call_context& context);
 
  private:
-  std::shared_ptr<bound_exchange> bind(const phase& p, element e, const call_context& context) {
-    exchange_plan plan(p, carrier_.rank(), e, context);
-    fingerprint workers;
-    for (const int w : plan.workers) workers << w;
-    auto& alike = by_workers_[workers.value()];
-    const auto oldest = std::min_element(alike.begin(), alike.end(),
-                                         [](const auto& a, const auto& b) { return a->last_used < b->last_used; });
-    const std::uint64_t goes =
-        agreement::assign_id(carrier_, plan, alike.size() < most_ ? 0 : (*oldest)->plan().id, context);
-    std::erase_if(alike, [&](const auto& x) {
-      if (x->plan().id != goes) return false;
-      x->retired = true;
-      bound_.erase(x->plan().key);
-      return true;
-    });
-    return alike.emplace_back(carrier_.bind(std::move(plan)));
-  }
+  std::shared_ptr<bound_exchange> bind(const phase& p, element e, const call_context& context);
 
   transport& carrier_;
   std::size_t most_;
@@ -46,3 +26,7 @@ class exchanges {
 };
 
 }  // namespace tessera::engine
+
+#ifndef TESSERA_COMPILED
+#include <tessera/comm/exchange/exchanges_impl.hpp>
+#endif

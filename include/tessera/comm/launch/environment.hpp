@@ -4,7 +4,6 @@
 #include <tessera/comm/launch/slurm_hosts.hpp>
 
 #include <charconv>
-#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -109,8 +108,10 @@ engine::launch_environment read_environment(Get&& get, const engine::launch_choi
   return e;
 }
 
-inline engine::launch_environment read_environment(const engine::launch_choice& chosen = {}) {
-  return read_environment([](const char* name) { return std::getenv(name); }, chosen);
-}
+engine::launch_environment read_environment(const engine::launch_choice& chosen = {});
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/comm/launch/environment_impl.hpp>
+#endif

@@ -15,25 +15,7 @@ namespace tessera::nn::engine {
 /// A layer's plan bound to a worker: what its calls need is found once.
 class bound_layer {
  public:
-  bound_layer(team_handle of, const layer_plan& plan, element first = element::float64)
-      : team(std::move(of)), outputs(held_by(plan.raw(), team->rank())), sizes(tessera::detail::sizes_of(outputs)) {
-    for (int i = 0; i < plan.inputs(); ++i) inputs.push_back({team->intern(plan.given(i)), team->intern(plan.used(i))});
-    for (int i = 0; i < plan.exchanges(); ++i)
-      exchanges.push_back({team->intern(plan.from(i)), team->intern(plan.to(i))});
-    for (int i = 0; i < plan.outputs(); ++i) {
-      results.push_back({team->intern(plan.raw(i)), team->intern(plan.output(i))});
-      gives.push_back(tessera::detail::scalar_type_of(plan.element_of(i, first)));
-      travels.push_back(tessera::detail::scalar_type_of(plan.travels_in(i, first)));
-    }
-    for (int r = 0; r < team->carrier().size(); ++r) {
-      const auto empty = [r](const layout& x) { return cutting{x}.elements_of(r) == 0; };
-      bool none = empty(plan.raw());
-      for (int i = 0; i < plan.inputs(); ++i) none = none || empty(plan.used(i));
-      if (plan.parameters() > 0) none = none || empty(plan.weight(0));  // others are added to what it gives
-      some_are_empty = some_are_empty || none;
-      if (r == team->rank()) is_empty = none;
-    }
-  }
+  bound_layer(team_handle of, const layer_plan& plan, element first = element::float64);
 
   team_handle team;
   std::vector<redistribution> inputs;     ///< as they come → as the local operation takes them
@@ -57,10 +39,7 @@ class bound_layer {
   /// This worker's reading of inputs for its outputs, under the layer's kernels.
   const tessera::detail::window_reading& reads(int first, const static_vector<sliding, 8>& kernels,
                                                const at::Scalar& outside,
-                                               builtin_padding by = builtin_padding::none) const {
-    using reading = tessera::detail::window_reading;
-    return once<reading>([&] { return reading(inputs[0].to->layout(), *team, outputs, first, kernels, outside, by); });
-  }
+                                               builtin_padding by = builtin_padding::none) const;
   /// The first operand by its edges, which follow from `of`, where they serve: not where copies are compared, as then
   /// all of them must be there.
   template <class Edges, class... Of>
@@ -76,24 +55,11 @@ class bound_layer {
     return std::optional<tessera::detail::box_by_edges<Edges>>(std::in_place, team, inputs[0], x, edges);
   }
   /// The outputs that this worker's inputs give under the layer's transposed kernels.
-  const tessera::detail::window_giving& gives_by(int first, const static_vector<sliding, 8>& kernels) const {
-    using giving = tessera::detail::window_giving;
-    return once<giving>([&] { return giving(boxes().operands[0].held, boxes().result.held, first, kernels); });
-  }
+  const tessera::detail::window_giving& gives_by(int first, const static_vector<sliding, 8>& kernels) const;
   /// Where the boxes of the local operation lie.
-  const local_boxes& boxes() const {
-    return once<local_boxes>([&] {
-      local_boxes all;
-      for (const redistribution& x : inputs) all.operands.push({x.to->layout(), team->rank()});
-      all.result = {results[0].from->layout(), team->rank()};
-      return all;
-    });
-  }
+  const local_boxes& boxes() const;
   /// Those who run it: the workers of what the local operation takes, or gives where it takes nothing.
-  const crew& workers() const {
-    return *once<const crew*>(
-        [&]() -> const crew* { return &team->crew_of((inputs.empty() ? results[0].from : inputs[0].to)->layout()); });
-  }
+  const crew& workers() const;
   /// An operand as the local operation takes it.
   at::Tensor ready(const at::Tensor& x, std::size_t i = 0) const { return carried(x, inputs[i]); }
   at::Tensor ready(const at::Tensor& x, const tessera::detail::window_reading& reading) const {
@@ -127,3 +93,7 @@ class bound_layer {
 };
 
 }  // namespace tessera::nn::engine
+
+#ifndef TESSERA_COMPILED
+#include <tessera/nn/call/bound_layer_impl.hpp>
+#endif

@@ -35,22 +35,15 @@ class layer_table {
   template <class Make>
   void layer(const std::string& name, Make make) {
     using made = std::remove_cvref_t<decltype(make(std::declval<const node_options&>()))>;
-    const auto place = [make](const node_options& o) { return engine::placed(make(o)); };
-    add_layer(name, place, operands_of<made>());
+    if constexpr (said_by_type<Make>) add_layer(name, &placed_by<Make>, operands_of<made>());
+    else add_layer(name, [make](const node_options& o) { return engine::placed(make(o)); }, operands_of<made>());
   }
   /// Adds a function of one to four flows: `table.function("scaled", [](const node_options& o, const dynamic_flow& x) {
   /// return x * o.real("by"); })`.
   template <class F>
   void function(const std::string& name, F f) {
-    const auto call = [f](const node_options& o, const std::vector<dynamic_flow>& x) {
-      std::optional<dynamic_flow> y;
-      call_on(f, o, x, y, tessera::detail::indices_below<1>{});
-      call_on(f, o, x, y, tessera::detail::indices_below<2>{});
-      call_on(f, o, x, y, tessera::detail::indices_below<3>{});
-      call_on(f, o, x, y, tessera::detail::indices_below<4>{});
-      return y;
-    };
-    add_function(name, call, flows_of<F>());
+    if constexpr (said_by_type<F>) add_function(name, &called_by<F>, flows_of<F>());
+    else add_function(name, [f](const node_options& o, const flows& x) { return called(f, o, x); }, flows_of<F>());
   }
 
   /// All that it has, by name: the fields are those that reading asks for.
@@ -66,6 +59,7 @@ class layer_table {
     std::function<engine::node_kind()> tell;
   };
   using operand_counts = std::pair<int, int>;
+  using flows = std::vector<dynamic_flow>;
 
   /// The first and the last of one to four that something takes.
   template <class Takes>
@@ -85,8 +79,9 @@ class layer_table {
   }
   template <class F, int... Index>
   static constexpr bool takes(tessera::detail::indices<Index...>) {
-    return std::is_invocable_v<F, const node_options&,
-                               decltype((static_cast<void>(Index), std::declval<const dynamic_flow&>()))...>;
+    return requires(const F& f, const node_options& o, const dynamic_flow& x) {
+      f(o, (static_cast<void>(Index), x)...);
+    };
   }
   template <class F>
   static constexpr operand_counts flows_of() {
@@ -94,14 +89,35 @@ class layer_table {
   }
   // Calls a function that takes as many flows as there are indices, where there are so many.
   template <class F, int... Index>
-  static void call_on(const F& f, const node_options& o, const std::vector<dynamic_flow>& x,
-                      std::optional<dynamic_flow>& y, tessera::detail::indices<Index...> all) {
+  static void call_on(const F& f, const node_options& o, const flows& x, std::optional<dynamic_flow>& y,
+                      tessera::detail::indices<Index...> all) {
     if constexpr (takes<F>(all))
       if (x.size() == sizeof...(Index)) y = f(o, x[Index]...);
   }
+  template <class F>
+  static std::optional<dynamic_flow> called(const F& f, const node_options& o, const flows& x) {
+    std::optional<dynamic_flow> y;
+    call_on(f, o, x, y, tessera::detail::indices_below<1>{});
+    call_on(f, o, x, y, tessera::detail::indices_below<2>{});
+    call_on(f, o, x, y, tessera::detail::indices_below<3>{});
+    call_on(f, o, x, y, tessera::detail::indices_below<4>{});
+    return y;
+  }
+
+  // What its type says all of goes by a pointer, for which the class of functions is generated once.
+  template <class F>
+  static constexpr bool said_by_type = std::is_empty_v<F> && std::is_default_constructible_v<F>;
+  template <class Make>
+  static std::unique_ptr<tessera::detail::placed_node> placed_by(const node_options& o) {
+    return engine::placed(Make{}(o));
+  }
+  template <class F>
+  static std::optional<dynamic_flow> called_by(const node_options& o, const flows& x) {
+    return called(F{}, o, x);
+  }
 
   using placing = std::function<std::unique_ptr<tessera::detail::placed_node>(const node_options&)>;
-  using calling = std::function<std::optional<dynamic_flow>(const node_options&, const std::vector<dynamic_flow>&)>;
+  using calling = std::function<std::optional<dynamic_flow>(const node_options&, const flows&)>;
   void add_layers();
   void add_functions();
   void add_layer(const std::string& name, const placing& place, operand_counts operands);

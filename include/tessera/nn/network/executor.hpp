@@ -34,11 +34,7 @@ struct node_record : layer_record {
 class executor {
  public:
   /// The stored forms that an optimizer steps: local leaves.
-  std::vector<at::Tensor> parameters() const {
-    std::vector<at::Tensor> all;
-    each_parameter([&](const parameter& p) { all.push_back(p.stored().local()); });
-    return all;
-  }
+  std::vector<at::Tensor> parameters() const;
 
   template <class Visit>
   void each_parameter(Visit&& visit) const {
@@ -56,12 +52,7 @@ class executor {
 
   /// The parameters and buffers whose keys begin with the path, all without one, from which another network is made
   /// that shares them. Their keys there begin behind the path.
-  network_part at(std::string_view path = {}) const {
-    network_part all{team(), path.empty() ? here().begun : here().begun.at(path), {}, {}};
-    each_parameter([&](const parameter& p) { all.parameters.emplace(p.path(), p); });
-    each_buffer([&](const buffer& b) { all.buffers.emplace(b.path(), b); });
-    return all;
-  }
+  network_part at(std::string_view path = {}) const;
 
   /// Whether layers behave as in training.
   bool training() const { return here().training; }

@@ -237,6 +237,19 @@ TESSERA_INLINE bool executor::compares_now() const {
   return every > 0 && ((my.training && calls % every == 0) || compares(how, static_cast<std::uint64_t>(calls)));
 }
 
+TESSERA_INLINE std::vector<at::Tensor> executor::parameters() const {
+  std::vector<at::Tensor> all;
+  each_parameter([&](const parameter& p) { all.push_back(p.stored().local()); });
+  return all;
+}
+
+TESSERA_INLINE network_part executor::at(std::string_view path) const {
+  network_part all{team(), path.empty() ? here().begun : here().begun.at(path), {}, {}};
+  each_parameter([&](const parameter& p) { all.parameters.emplace(p.path(), p); });
+  each_buffer([&](const buffer& b) { all.buffers.emplace(b.path(), b); });
+  return all;
+}
+
 TESSERA_INLINE std::vector<tensor<dyn>> executor::forward(std::span<const tensor<dyn>* const> inputs,
                                                           call_site at) const {
   state& my = here();

@@ -8,14 +8,19 @@ namespace tessera {
 
 namespace detail {
 
+// A plan takes what a function gives for operands that lie so.
+constexpr void plan_operands(layer_plan& p, const function_value& y, std::initializer_list<const layout*> operands) {
+  if (p.why = y.why; !p.why.ok()) return;
+  for (const layout* x : operands) p.add_input(*x);
+  p.add_output(y.result.layout, y.result.element);
+}
+
 /// A function of tensors as a layer, which the serial model does not have.
 template <class F, class... Values>
 constexpr layer_plan plan_function(const F& f, const Values&... x) {
-  const function_value y = f.on(x...);
   layer_plan p;
-  if (p.why = y.why; !p.why.ok()) return p;
-  (p.add_input(x.layout), ...);
-  p.add_output(y.result.layout, y.result.element);
+  plan_operands(p, f.on(x...), {&x.layout...});
+  if (!p.why.ok()) return p;
   if constexpr (requires { f.exchanges(x...); })
     for (const exchange_value& e : f.exchanges(x...)) p.add_exchange(e.from, e.to, e.element, true, e.streams);
   if constexpr (requires { F::saves; }) p.saves = functions::engine::footprint_of(F::saves);

@@ -1,11 +1,9 @@
 #pragma once
 
-#include <tessera/comm/memory/shared_heap.hpp>
+#include <tessera/comm/memory/memory_use.hpp>
 #include <tessera/comm/workers.hpp>
 
-#include <c10/core/CPUAllocator.h>
-
-#include <set>
+#include <c10/core/Allocator.h>
 
 namespace tessera {
 
@@ -17,37 +15,24 @@ namespace tessera {
 /// stays.
 class caching_allocator final : public c10::Allocator {
  public:
-  static caching_allocator& of_process() {
-    static auto* const one = new caching_allocator;
-    return *one;
-  }
+  static caching_allocator& of_process();
 
   /// The bytes that tensors use and that are kept for them; the peak is that of the launch.
-  engine::memory_use use() const { return blocks_.use(); }
+  engine::memory_use use() const;
   /// Gives what no tensor uses back to the system.
-  void trim() { blocks_.trim(); }
+  void trim();
 
-  c10::DataPtr allocate(std::size_t bytes) override {
-    void* const data = blocks_.allocate(bytes);
-    c10::profiledCPUMemoryReporter().New(data, bytes);
-    return {data, data, &deallocate, c10::Device(c10::DeviceType::CPU)};
-  }
-  c10::DeleterFnPtr raw_deleter() const override { return &deallocate; }
-  void copy_data(void* to, const void* from, std::size_t bytes) const override { default_copy_data(to, from, bytes); }
+  TESSERA_INLINE c10::DataPtr allocate(std::size_t bytes) override;
+  TESSERA_INLINE c10::DeleterFnPtr raw_deleter() const override;
+  TESSERA_INLINE void copy_data(void* to, const void* from, std::size_t bytes) const override;
 
   /// Serves LibTorch while it lives. Of several launches at once the smallest cap holds.
   class service {
    public:
-    explicit service(const launch_options& options) : cap_(options.memory_cap), on_(options.caches_memory) {
-      if (!on_) return;
-      if (engine::shares_memory(options)) engine::shared_heap::of_process().open();
-      of_process().begin(cap_);
-    }
+    explicit service(const launch_options& options);
     service(const service&) = delete;
     service& operator=(const service&) = delete;
-    ~service() {
-      if (on_) of_process().end(cap_);
-    }
+    ~service();
 
    private:
     std::size_t cap_;
@@ -55,52 +40,17 @@ class caching_allocator final : public c10::Allocator {
   };
 
  private:
-  caching_allocator() = default;
+  struct state;
 
-  static void deallocate(void* data) {
-    c10::profiledCPUMemoryReporter().Delete(data);
-    engine::block_cache::deallocate(data);
-  }
-  void begin(std::size_t cap) {
-    std::lock_guard lock(mutex_);
-    if (caps_.empty()) {
-      before_ = c10::GetCPUAllocator();
-      c10::SetCPUAllocator(this);
-      blocks_.restart_peak();
-    }
-    caps_.insert(cap);
-    blocks_.limit(*caps_.begin());
-  }
-  void end(std::size_t cap) {
-    std::lock_guard lock(mutex_);
-    caps_.erase(caps_.find(cap));
-    if (caps_.empty()) {
-      if (c10::GetCPUAllocator() == this) c10::SetCPUAllocator(before_);
-      blocks_.limit(engine::no_memory_cap);
-      blocks_.trim();
-    } else {
-      blocks_.limit(*caps_.begin());
-    }
-  }
+  caching_allocator();
+  void begin(std::size_t cap);
+  void end(std::size_t cap);
 
-  /// Those that the node's processes see, from when they are there.
-  struct pages final : engine::page_source {
-    std::byte* allocate(std::size_t bytes) override {
-      return seen.is_open() ? seen.allocate(bytes) : own.allocate(bytes);
-    }
-    void deallocate(std::byte* at, std::size_t bytes) override {
-      seen.holds(at) ? seen.deallocate(at, bytes) : own.deallocate(at, bytes);
-    }
-
-    engine::private_pages own;
-    engine::shared_heap& seen = engine::shared_heap::of_process();
-  };
-
-  pages pages_;
-  engine::block_cache blocks_{pages_};
-  std::mutex mutex_;
-  std::multiset<std::size_t> caps_;  // of the launches that run
-  c10::Allocator* before_ = nullptr;
+  state& my_;  // which never ends either
 };
 
 }  // namespace tessera
+
+#ifndef TESSERA_COMPILED
+#include <tessera/tensor/memory/caching_allocator_impl.hpp>
+#endif
