@@ -6,9 +6,9 @@
 #include <latch>
 #include <thread>
 
-using namespace tessera;
-using namespace tessera::engine;
-using namespace tessera::testing;
+namespace tessera::testing::overlap {
+
+using namespace engine;
 
 // Changes of layout in two halves: whatever lies between, they are what `to` is, to the second derivative.
 
@@ -250,3 +250,5 @@ TEST_CASE("one that is dropped is given up, which the next call says; one that i
   });
   for (int r = 0; r < 4; ++r) CHECK(all.codes[static_cast<std::size_t>(r)] == "tessera.agree.given_up");
 }
+
+}  // namespace tessera::testing::overlap

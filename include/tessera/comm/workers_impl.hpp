@@ -9,6 +9,7 @@
 #include <tessera/comm/mpi/job.hpp>
 #endif
 
+#include <cstdlib>
 #include <exception>
 #include <utility>
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/tensor/box/grain_size.hpp>
 #include <tessera/tensor/random.hpp>
 
 #include <ATen/Parallel.h>
@@ -131,7 +132,7 @@ template <class Element, class Draw>
 at::Tensor box_of_draws(const box_runs& runs, std::uint64_t stream, at::ScalarType e, const Draw& draw) {
   at::Tensor box = empty_box(sizes_of(runs.held()), e);
   Element* const to = box.data_ptr<Element>();
-  at::parallel_for(0, box.numel(), at::internal::GRAIN_SIZE, [&](index_t begin, index_t end) {
+  at::parallel_for(0, box.numel(), tessera::detail::grain_size, [&](index_t begin, index_t end) {
     runs.each(begin, end, [&](index_t first, index_t n, std::uint64_t position) {
       draw(to + first, n, stream + (position + 1) * step_of_draws);
     });

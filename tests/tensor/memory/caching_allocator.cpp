@@ -3,6 +3,8 @@
 #include <tessera/tensor/launch.hpp>
 #include <tessera/tensor/verbs.hpp>
 
+#include <c10/core/CPUAllocator.h>
+
 #include <barrier>
 
 namespace tessera::testing {

@@ -3,6 +3,7 @@
 #include <tessera/comm/box/region.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <type_traits>
 #include <vector>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/comm/box/arithmetic.hpp>
 #include <tessera/meta/static_vector.hpp>
 

@@ -4,6 +4,7 @@
 #include <tessera/comm/tcp/socket.hpp>
 
 #include <array>
+#include <cstring>
 #include <deque>
 #include <vector>
 

@@ -5,6 +5,7 @@
 #include <tessera/comm/tcp/transport.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 
 namespace tessera::engine {

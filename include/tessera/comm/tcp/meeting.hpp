@@ -9,6 +9,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstring>
 #include <random>
 #include <sstream>
 

@@ -9,6 +9,7 @@
 
 #include <poll.h>
 
+#include <cstring>
 #include <unordered_map>
 
 namespace tessera::engine {

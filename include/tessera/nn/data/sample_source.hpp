@@ -2,9 +2,9 @@
 
 #include <tessera/comm/base/error.hpp>
 
-#include <ATen/ATen.h>
 #include <torch/data/datasets/base.h>
 #include <torch/data/example.h>
+#include <tessera/tensor/box/aten.hpp>
 
 #include <concepts>
 #include <functional>

@@ -6,7 +6,7 @@
 #include <tessera/nn/kernel/unwritten_rows.hpp>
 #include <tessera/tensor/box/element_type.hpp>
 
-#include <ATen/ATen.h>
+#include <tessera/tensor/box/aten.hpp>
 
 #include <algorithm>
 #include <cmath>

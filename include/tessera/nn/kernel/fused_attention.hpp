@@ -2,8 +2,8 @@
 
 #include <tessera/nn/kernel/attended_queries.hpp>
 
-#include <ATen/ATen.h>
 #include <ATen/SDPBackend.h>
+#include <tessera/tensor/box/aten.hpp>
 
 #include <array>
 #include <cmath>

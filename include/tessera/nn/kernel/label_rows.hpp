@@ -1,6 +1,6 @@
 #pragma once
 
-#include <ATen/ATen.h>
+#include <tessera/tensor/box/aten.hpp>
 
 #include <cstdint>
 

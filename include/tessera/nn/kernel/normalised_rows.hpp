@@ -2,8 +2,9 @@
 
 #include <tessera/nn/kernel/line_groups.hpp>
 
-#include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <tessera/tensor/box/aten.hpp>
+#include <tessera/tensor/box/grain_size.hpp>
 
 namespace tessera::detail {
 
@@ -77,7 +78,7 @@ class normalised_rows {
                       const at::Tensor& like) const {
     const at::Tensor made = at::empty_like(like);
     Real* const to = made.mutable_data_ptr<Real>();
-    at::parallel_for(0, shape_.rows, 1 + at::internal::GRAIN_SIZE / (1 + shape_.columns),
+    at::parallel_for(0, shape_.rows, 1 + tessera::detail::grain_size / (1 + shape_.columns),
                      [&](index_t begin, index_t end) { loop(operands, begin, end, to); });
     return made;
   }
@@ -85,7 +86,8 @@ class normalised_rows {
   /// order.
   std::array<at::Tensor, 2> sums(typename row_loops<Real>::sums loop, const row_operands<Real>& operands, bool of_rows,
                                  bool of_columns) const {
-    const index_t shares = std::clamp<index_t>(shape_.elements() / at::internal::GRAIN_SIZE, 1, at::get_num_threads());
+    const index_t shares =
+        std::clamp<index_t>(shape_.elements() / tessera::detail::grain_size, 1, at::get_num_threads());
     const at::Tensor rows = zeros(2, of_rows ? shape_.rows : 0),
                      columns = zeros(2 * shares, of_columns ? shape_.columns : 0);
     double* const to_rows = rows.mutable_data_ptr<double>();

@@ -2,7 +2,7 @@
 
 #include <tessera/plan/parts.hpp>
 
-#include <ATen/ATen.h>
+#include <tessera/tensor/box/aten.hpp>
 
 #include <vector>
 

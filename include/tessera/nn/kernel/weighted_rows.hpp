@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/tensor/box/grain_size.hpp>
 #include <tessera/tensor/change/change.hpp>
 
 #include <ATen/Parallel.h>
@@ -124,7 +125,7 @@ at::Tensor product_along(const matrices<Real>& along, const at::Tensor& given) {
   const at::Tensor y = at::empty(sizes, x.options());
   if (x.numel() == 0 || y.numel() == 0) return y.zero_();
   const index_t reads = x.numel() / outer, writes = y.numel() / outer;
-  at::parallel_for(0, outer, 1 + at::internal::GRAIN_SIZE / (1 + writes), [&](index_t begin, index_t end) {
+  at::parallel_for(0, outer, 1 + tessera::detail::grain_size / (1 + writes), [&](index_t begin, index_t end) {
     std::vector<Real> between[2];
     for (index_t o = begin; o < end; ++o) {
       const Real* from = x.const_data_ptr<Real>() + o * reads;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/nn/layer/pooling.hpp>
+#include <tessera/tensor/box/grain_size.hpp>
 
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
@@ -159,7 +160,7 @@ TESSERA_INLINE pooled forward_pooling(const bound_layer& b, const adaptive_max_p
   at::Tensor found = at::empty(b.sizes, at::kLong);
   const index_t boxes = x.size(0) * x.size(1), reads = x.numel() / boxes, writes = found.numel() / boxes;
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, at::kBFloat16, x.scalar_type(), "adaptive_max_pool", [&] {
-    at::parallel_for(0, boxes, 1 + at::internal::GRAIN_SIZE / (1 + reads), [&](index_t begin, index_t end) {
+    at::parallel_for(0, boxes, 1 + tessera::detail::grain_size / (1 + reads), [&](index_t begin, index_t end) {
       for (index_t n = begin; n < end; ++n)
         detail::find_maxima(on_host.const_data_ptr<scalar_t>() + n * reads, extents, covered,
                             found.mutable_data_ptr<std::int64_t>() + n * writes);

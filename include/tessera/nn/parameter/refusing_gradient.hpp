@@ -2,7 +2,7 @@
 
 #include <tessera/comm/base/error.hpp>
 
-#include <ATen/ATen.h>
+#include <tessera/tensor/box/aten.hpp>
 
 #include <string>
 

@@ -3,7 +3,7 @@
 #include <tessera/comm/team.hpp>
 #include <tessera/generated/tensor.hpp>
 
-#include <ATen/ATen.h>
+#include <tessera/tensor/box/aten.hpp>
 
 namespace tessera {
 namespace detail {

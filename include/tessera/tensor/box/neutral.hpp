@@ -2,7 +2,7 @@
 
 #include <tessera/tensor/box/element_type.hpp>
 
-#include <ATen/ATen.h>
+#include <tessera/tensor/box/aten.hpp>
 
 #include <cstdint>
 #include <type_traits>

@@ -3,7 +3,7 @@
 #include <tessera/comm/box/region.hpp>
 #include <tessera/tensor/box/element_type.hpp>
 
-#include <ATen/ATen.h>
+#include <tessera/tensor/box/aten.hpp>
 
 namespace tessera::detail {
 

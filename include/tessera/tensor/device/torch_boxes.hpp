@@ -4,9 +4,9 @@
 #include <tessera/tensor/box/neutral.hpp>
 #include <tessera/tensor/box/view_of.hpp>
 
-#include <ATen/ATen.h>
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
+#include <tessera/tensor/box/aten.hpp>
 
 #include <limits>
 #include <span>

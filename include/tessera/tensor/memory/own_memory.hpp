@@ -1,7 +1,7 @@
 #pragma once
 
-#include <ATen/ATen.h>
 #include <c10/core/impl/COW.h>
+#include <tessera/tensor/box/aten.hpp>
 
 namespace tessera::detail {
 

@@ -3,9 +3,9 @@
 #include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/tensor/stream/stream_function.hpp>
 
-#include <ATen/ATen.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
+#include <tessera/tensor/box/aten.hpp>
 
 namespace tessera::detail {
 

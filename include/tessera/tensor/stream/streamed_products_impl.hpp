@@ -3,8 +3,8 @@
 #include <tessera/comm/base/header_or_compiled.hpp>
 #include <tessera/tensor/stream/streamed_products.hpp>
 
-#include <ATen/ATen.h>
 #include <ATen/TensorUtils.h>
+#include <tessera/tensor/box/aten.hpp>
 
 #include <array>
 #include <optional>
