@@ -2,7 +2,8 @@
 # of the other floors would read them for each, which took more than half of all that clang compiles. A header is
 # compiled as the compiled form has it, without the definitions behind it: those are headers too, and alone as well.
 # And all headers of the library one behind the other, from the first to the last and back: a program includes them in
-# any order, and with their definitions.
+# any order, and with their definitions. Last, tessera.hpp and its definitions with those operators of LibTorch alone
+# that tensor/box/aten.hpp lists.
 
 set(alone "")
 set(each "")
@@ -28,7 +29,10 @@ foreach(floor IN ITEMS torch header_only)
     list(APPEND alone ${source})
   endforeach()
 endforeach()
-add_library(headers_alone OBJECT EXCLUDE_FROM_ALL ${alone})
+set(listed ${PROJECT_BINARY_DIR}/headers_alone/listed_operators.cpp)
+file(CONFIGURE OUTPUT ${listed} CONTENT "#define AT_PER_OPERATOR_HEADERS\n#include <tessera/tessera.hpp>\n")
+set_source_files_properties(${listed} PROPERTIES SKIP_PRECOMPILE_HEADERS ON)
+add_library(headers_alone OBJECT EXCLUDE_FROM_ALL ${alone} ${listed})
 target_link_libraries(headers_alone PRIVATE tessera::header_only)
 target_precompile_headers(headers_alone PRIVATE <ATen/ATen.h> <torch/csrc/autograd/engine.h> <torch/csrc/autograd/function.h>)
 set_target_properties(headers_alone PROPERTIES JOB_POOL_COMPILE tessera_torch)

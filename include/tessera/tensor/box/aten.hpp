@@ -1,7 +1,7 @@
 #pragma once
 
-// What the library calls of LibTorch. Where AT_PER_OPERATOR_HEADERS is defined, as in its own files, these operators
-// alone are declared, and else all that LibTorch has, as its own headers do.
+// What the library calls of LibTorch. Where AT_PER_OPERATOR_HEADERS is defined, as in the library's files, only these
+// operators are declared; else all that LibTorch has.
 #ifndef AT_PER_OPERATOR_HEADERS
 #include <ATen/ATen.h>
 #else
