@@ -104,7 +104,7 @@ class layer_table {
     return y;
   }
 
-  // What its type says all of goes by a pointer, for which the class of functions is generated once.
+  // A function whose type says all goes as a pointer: std::function is generated once for all of these.
   template <class F>
   static constexpr bool said_by_type = std::is_empty_v<F> && std::is_default_constructible_v<F>;
   template <class Make>
