@@ -95,16 +95,34 @@ constexpr layout moved_from_heads(layout y, int sequence, const layout& queries,
   return y;
 }
 
-// The memory of LibTorch's fused kernel: its operands and result, and a number for each query. Keys and values are
-// copied out for each of their queries. Of a stream that is done chunk by chunk, and each block has a result of its
-// own. A gradient that is differentiated reads the same. `heads` is the result before its heads are joined.
-constexpr void hold_attention(layer_plan& p, layout heads, element e) {
+// How keys are met. Streams, windows and whatever is hidden or dropped meet them in blocks, also where nothing is cut.
+// The host's kernel wants queries and values of one number of features.
+constexpr attended_keys attended_by(const layer_plan& p, const attention_form& form, behind_values behind,
+                                    int sequence) {
+  using by = attended_keys::by;
+  const layout &q = p.used(0), &v = p.used(2);
+  const bool alike = q.dims[q.dims.count - 1].extent == v.dims[v.dims.count - 1].extent;
+  const bool blocks = form.streamed || form.slides || behind != behind_values::nothing || form.dropped > 0;
+  attended_keys a;
+  a.how = !blocks ? by::kernel : form.dropped > 0 || !alike ? by::scores : by::blocks;
+  a.sequence = static_cast<signed char>(sequence);
+  a.by_place = form.by_place();
+  a.masked = behind == behind_values::mask;
+  a.added = a.masked && form.added_mask;
+  if (form.slides) a.reach = capped_sum(form.before, form.after);
+  return a;
+}
+
+// The memory of attention: its operands and result, and a number for each query. For the fused kernel keys and values
+// are copied out for each of their queries. A gradient that is differentiated reads the same. `heads` is the result
+// before its heads are joined.
+constexpr void hold_attention(layer_plan& p, layout heads, element e, const attended_keys& by) {
   const int dims = heads.dims.count;
   heads.dims[dims - 1].extent = 1;
   p.make(heads, bytes_of(e) < bytes_of(element::float32) ? element::float32 : e);
-  const bool grouped = !p.exchanges() && heads.dims[dims - 2].extent != 1;
-  p.saves = saved_tensors::saving(grouped ? 1 : 7, 0, 1);
-  if (p.exchanges()) p.saves.scratch = p.saves.returning = 1;  // what a block gives
+  const bool grouped = by.how == attended_keys::by::kernel && heads.dims[dims - 2].extent != 1;
+  p.saves = saved_tensors::saving(grouped ? 1 : by.masked ? 15 : 7, 0, 1);
+  p.saves.attends = by;
   if (!grouped) return;
   for (int i = 0; i < 2; ++i) p.make(p.raw(), e);
   p.saves.returning = 2;
@@ -189,7 +207,7 @@ constexpr layer_plan attention_as(const attention_form& form, const tensor_value
     if (const int d = brought_dimension(s, o, operands[o].layout); d >= 0)
       p.add_exchange(p.used(o), brought(p.used(o), d), o == 3 ? more->element : q.element, o != 3 || is_added,
                      {d, form.rows, false, keys_read(form, batch), o != 3});
-  hold_attention(p, y.layout, q.element);
+  hold_attention(p, y.layout, q.element, attended_by(p, form, behind, batch));
   count_attention(p, form, batch);
   if (form.dropped > 0) keep_draws(p);
   return p;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <tessera/operation/memory/attention_memory.hpp>
+#include <tessera/operation/memory/bytes_held.hpp>
 #include <tessera/operation/plan/bundles.hpp>
 #include <tessera/operation/plan/exchange_traffic.hpp>
 #include <tessera/operation/window/halo_split.hpp>
@@ -7,13 +9,6 @@
 #include <tessera/plan/phase.hpp>
 
 namespace tessera::detail {
-
-/// The bytes of a tensor on the worker that has most of it.
-constexpr index_t bytes_held(const layout& x, element e) {
-  index_t n = bytes_of(e);
-  for (int d = 0; d < x.dims.count; ++d) n = capped_product(n, parts(x, d).largest());
-  return n;
-}
 
 /// The memory of a worker for a change of layout.
 struct change_memory {
@@ -277,8 +272,9 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   }
   m.returning = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.returning));
   m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.scratch));
-  m.returning = capped_sum(m.returning, coming_back);
-  m.scratch = capped_sum(m.scratch, coming);
+  const attention_memory attends = memory_of_attention(p, e[0]);
+  m.returning = capped_sum(m.returning, capped_sum(coming_back, attends.back));
+  m.scratch = capped_sum(m.scratch, capped_sum(coming, attends.there));
   if (p.saves.spreads) add_given(p, e[0], m);
   else if (!p.saves.windows.empty()) add_windows(p, e[0], m);
   return m;

@@ -18,7 +18,8 @@ namespace engine {
 ///
 /// Memory of transports is not LibTorch's and not counted, nor are the wider copies in which operations on half types
 /// compute. A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN, less is asked
-/// for. Attention is counted as its fused kernel computes it, which wants queries and values of one number of features.
+/// for. Attention is counted as LibTorch's kernel of the host computes it with one thread. Unless it meets keys in
+/// blocks, that kernel wants queries and values of one number of features.
 struct memory_value {
   index_t forward = 0;     ///< without gradients: a value is gone behind its last reader
   index_t training = 0;    ///< forward and backward

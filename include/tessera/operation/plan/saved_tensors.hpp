@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/meta/static_vector.hpp>
+#include <tessera/operation/plan/attended_keys.hpp>
 #include <tessera/operation/window/padding_plan.hpp>
 #include <tessera/topology/window.hpp>
 
@@ -12,6 +13,7 @@ namespace tessera::engine {
 ///
 /// One that says nothing is taken to save all that it reads and gives.
 struct saved_tensors {
+  attended_keys attends;    ///< of attention
   unsigned operands = 0xf;  ///< bit i: operand i is saved, as it is used
   unsigned weights = 0xff;  ///< bit i: parameter i is saved, as it is used
   unsigned results = 0xf;   ///< bit i: result i is saved, as the operation gives it
