@@ -121,6 +121,13 @@ struct by_order {
   }
 };
 
+struct summed_up {
+  constexpr auto operator()(auto given) const {
+    const auto x = given | nn::conv<4, kernel<1, 1>>{};
+    return cumsum<1>(x) + x;
+  }
+};
+
 struct looking_around {
   constexpr auto operator()(auto x) const {
     const auto [q, k, v] = x | nn::heads<2, 2, 8>{};
@@ -387,6 +394,14 @@ using four = remembering<2, 2>;
 using uneven = remembering<3, 2, 25, 23>;
 using large = remembering<2, 2, 96, 72>;  // whose edges are small
 
+template <class... Layers>
+using behind_point = nn::chain<nn::conv<4, kernel<1, 1>>, Layers...>;
+template <class Module>
+std::string differs_in_pictures(double least = 0.9) {
+  const std::string one = differs_in_memory<Module, alone::image>({6, 4, 24, 24}, least);
+  return one.empty() ? differs_in_memory<Module, four::image>({6, 4, 24, 24}, least) : one;
+}
+
 }  // namespace
 
 TEST_CASE("a network takes the memory that peak_memory counts: forward, and forward with backward", "[plan][runtime]") {
@@ -472,6 +487,20 @@ TEST_CASE("transformer blocks and embeddings take the memory that is counted", "
   // rows are counted before there are results
   CHECK(differs_in_memory<four::counting<scale_grad_by_freq>, four::tokens>({6, 16}, 0.85) == "");
   CHECK(differs_in_memory<four::counting<frozen>, four::tokens>({6, 16}, 0.85) == "");
+}
+
+TEST_CASE("windows, maxima, masks of channels and slopes take the memory that is counted", "[plan][runtime]") {
+  CHECK(differs_in_pictures<behind_point<nn::unfold<kernel<3, 3>>>>() == "");
+  CHECK(differs_in_pictures<behind_point<nn::unfold<kernel<3, 3>>, nn::fold<kernel<3, 3>>>>(0.65) == "");
+  CHECK(differs_in_pictures<behind_point<nn::adaptive_avg_pool<5, 7>>>() == "");
+  CHECK(differs_in_pictures<behind_point<nn::adaptive_max_pool<5, 7>>>() == "");
+  CHECK(differs_in_pictures<behind_point<nn::dropout<channelwise>>>() == "");
+  CHECK(differs_in_pictures<behind_point<nn::prelu<channelwise>, nn::rrelu<>>>() == "");
+  CHECK(differs_in_pictures<behind_point<nn::pixel_shuffle<2>>>() == "");
+  CHECK(differs_in_pictures<behind_point<nn::pixel_unshuffle<2>>>() == "");
+  CHECK(differs_in_pictures<behind_point<nn::pad<padding_at<1, 2, 3, 0>>, nn::slice<2, 3, 17>>>(0.75) == "");
+  CHECK(differs_in_pictures<behind_point<nn::upsample<size<37, 41>>>>() == "");
+  CHECK(differs_in_pictures<summed_up>() == "");
 }
 
 TEST_CASE("attention that meets its keys in blocks takes the memory that is counted", "[plan][runtime]") {

@@ -31,7 +31,9 @@ namespace engine {
 /// Plans an adaptive maximum: the windows are those of the mean (`interpolation::area`).
 constexpr layer_plan plan_of(const adaptive_max_pool_description& layer, const tensor_value& x) {
   layer_plan p = plan_of(layer.covers, x, linearity::nonlinear);
-  if (p.why.ok()) p.make(p.raw(), element::int64);  // where each maximum is
+  if (!p.why.ok()) return p;
+  p.saves.operands = 1;
+  p.make(p.raw(), element::int64);  // where each maximum is
   return p;
 }
 

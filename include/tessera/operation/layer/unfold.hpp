@@ -54,6 +54,7 @@ constexpr layer_plan plan_of(const unfold_description& layer, const tensor_value
   layer_plan p = detail::local(used, s, x);
   p.saves = saved_tensors::saving(0);
   p.saves.windows = layer.kernels;
+  p.saves.copies = p.saves.returning = 1;
   return p;
 }
 
@@ -95,6 +96,8 @@ constexpr layer_plan plan_of(const fold_description& layer, const tensor_value& 
   p.add_output(y.layout, whole);
   p.saves = saved_tensors::saving(0);
   p.saves.spreads = true;
+  p.saves.copies = 1;
+  p.saves.copies_back = 2;
   p.saves.windows = layer.gives.kernels;
   return p;
 }

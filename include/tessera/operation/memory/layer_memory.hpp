@@ -273,8 +273,12 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   m.returning = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.returning));
   m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.scratch));
   const attention_memory attends = memory_of_attention(p, e[0]);
-  m.returning = capped_sum(m.returning, capped_sum(coming_back, attends.back));
-  m.scratch = capped_sum(m.scratch, capped_sum(coming, attends.there));
+  const bool copies = p.saves.copies + p.saves.copies_back > 0;
+  const index_t copied = copies ? bytes_held(p.used(), e[0]) : 0;
+  const index_t back = capped_sum(attends.back, capped_product(copied, p.saves.copies_back));
+  const index_t there = capped_sum(attends.there, capped_product(copied, p.saves.copies));
+  m.returning = capped_sum(m.returning, capped_sum(coming_back, back));
+  m.scratch = capped_sum(m.scratch, capped_sum(coming, there));
   if (p.saves.spreads) add_given(p, e[0], m);
   else if (!p.saves.windows.empty()) add_windows(p, e[0], m);
   return m;

@@ -22,6 +22,8 @@ struct saved_tensors {
   bool passes = false;      ///< the gradients of the operands are that of the result
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
   index_t returning = 0;    ///< the same while its backward runs
+  index_t copies = 0;       ///< how many more tensors as the first operand there are at once while it runs
+  index_t copies_back = 0;  ///< the same while its backward runs
   /// over the last dimensions of the first operand: it reads a padding around its box
   static_vector<sliding, 8> windows;
   builtin_padding pads = builtin_padding::none;  ///< what of that padding the operation makes itself
