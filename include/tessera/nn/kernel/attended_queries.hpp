@@ -2,6 +2,7 @@
 
 #include <tessera/nn/kernel/dropped_weights.hpp>
 #include <tessera/operation/layer/layer_options.hpp>
+#include <tessera/operation/plan/attended_keys.hpp>
 
 #include <algorithm>
 #include <functional>

@@ -70,8 +70,8 @@ inline at::Tensor excluded_by_place(const nn::engine::attended_block& b, const e
 /// of the host meets 512 keys at once, also behind a query's own place.
 inline nn::engine::attended_queries::limits limits_of(const at::Tensor& q, const engine::interval& keys, bool fused) {
   const index_t queries = larger(1, q.size(0) * q.size(1) * q.size(2));
-  const index_t held = larger(q.is_cpu() ? 1 : q.size(-1), (index_t{1} << 18) / queries);
-  return {fused ? larger(1, keys.size()) : held, q.is_cpu() ? 256 : larger(1, keys.size())};
+  const index_t held = larger(q.is_cpu() ? 1 : q.size(-1), engine::scores_of_block / queries);
+  return {fused ? larger(1, keys.size()) : held, q.is_cpu() ? engine::queries_of_block : larger(1, keys.size())};
 }
 inline double scale_of(const at::Tensor& q) { return 1 / std::sqrt(static_cast<double>(q.size(-1))); }
 

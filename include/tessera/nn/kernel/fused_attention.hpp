@@ -35,7 +35,7 @@ class fused_attention {
     if (q.is_cpu() ? q.size(-1) != v.size(-1) : !(q.is_cuda() && floats)) return;
     x_ = {aligned(q), aligned(k), aligned(v)};
     // The host's kernel meets at most 256 queries at once, and reads all keys again for the next ones: head by head.
-    if (q.is_cpu() && q.size(-2) > 64) x_ = {x_[0], x_[1].contiguous(), x_[2].contiguous()};
+    if (q.is_cpu() && q.size(-2) > engine::queries_of_one_reading) x_ = {x_[0], x_[1].contiguous(), x_[2].contiguous()};
     takes_ = kernel_for(x_[0], x_[1], x_[2]) != at::SDPBackend::math;
   }
 

@@ -25,7 +25,7 @@ struct attention_sizes {
     const layout &q = p.used(0), &k = p.used(1);
     queries = larger(1, parts(q, a.sequence).largest());
     keys = larger(1, parts(k, a.sequence).largest());
-    rows = a.by_place ? smaller(queries, 256) : queries;
+    rows = a.by_place ? smaller(queries, engine::queries_of_block) : queries;
     seen = a.reach < 0 ? keys : smaller(keys, a.reach + rows);
     all = bytes_held(p.made(0), element::boolean);
     each = q.dims.count == a.sequence + 4 ? larger(1, parts(q, a.sequence + 2).largest()) : 1;
@@ -52,7 +52,8 @@ struct attention_sizes {
 // Keys and values lie side by side for the kernel. What is hidden of a block is said by places, and added to scores.
 constexpr attention_memory memory_of_blocks(const layer_plan& p, const attention_sizes& n, element e) {
   const engine::attended_keys& a = p.saves.attends;
-  const index_t copied = n.queries > 64 || n.each > 1 ? capped_sum(n.of_keys, n.of_values) : 0;
+  const index_t copied =
+      n.queries > engine::queries_of_one_reading || n.each > 1 ? capped_sum(n.of_keys, n.of_values) : 0;
   const index_t places = a.masked || a.reach >= 0 ? capped_product(n.rows, n.seen) : 0;
   const index_t hidden = a.masked ? n.of_rows(bytes_held(p.used(3), element::boolean)) : places;
   const index_t said = capped_sum(hidden, a.by_place ? capped_product(places, 8 + 2) : 0);
@@ -66,11 +67,11 @@ constexpr attention_memory memory_of_blocks(const layer_plan& p, const attention
           capped_sum(copied, larger(said, capped_sum(capped_sum(added, n.workspace_back(e)), terms)))};
 }
 
-// Scores of a block are some 2¹⁸, which there are four times: as they are, as weights, and as those that are left.
+// The scores of a block are there four times: as products, scaled, as weights, and as those of them that are left.
 // Backward adds the shares of blocks to gradients in full.
 constexpr attention_memory memory_of_scores(const attention_sizes& n, element e) {
   const index_t wide = bytes_of(is_half(e) ? element::float32 : e), times = wide / bytes_of(e);
-  const index_t at_once = smaller(n.seen, larger(1, (index_t{1} << 18) / larger(1, n.all)));
+  const index_t at_once = smaller(n.seen, larger(1, engine::scores_of_block / larger(1, n.all)));
   const index_t scores = capped_product(capped_product(n.of_rows(n.all), at_once), 4 * wide + 2);
   const index_t operands = capped_sum(capped_sum(n.of_queries, n.of_keys), n.of_values);
   const index_t largest = larger(larger(n.of_queries, n.of_keys), n.of_values);
@@ -81,7 +82,8 @@ constexpr attention_memory memory_of_scores(const attention_sizes& n, element e)
       capped_sum(scores, capped_product(capped_sum(capped_sum(operands, made), capped_product(3, largest)), times))};
 }
 
-/// Each is at least what LibTorch's allocator is asked for, on the host, by one thread.
+/// The memory of attention as it meets its keys: at least what LibTorch's allocator is asked for on the host, by one
+/// thread.
 constexpr attention_memory memory_of_attention(const layer_plan& p, element e) {
   using by = engine::attended_keys::by;
   const by how = p.saves.attends.how;

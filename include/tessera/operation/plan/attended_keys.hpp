@@ -4,6 +4,14 @@
 
 namespace tessera::engine {
 
+/// On the host a block has so many queries where they are compared with keys by place: LibTorch's kernel meets as many.
+inline constexpr index_t queries_of_block = 256;
+/// For more queries than these, keys and values are laid side by side: that kernel reads them again for each of its own
+/// blocks.
+inline constexpr index_t queries_of_one_reading = 64;
+/// Where scores are held, a block has about so many.
+inline constexpr index_t scores_of_block = index_t{1} << 18;
+
 /// How attention meets its keys, by which the memory is counted that it takes meanwhile.
 struct attended_keys {
   enum class by : signed char {
