@@ -2,6 +2,7 @@
 
 #include "tests/support/streamed_attention.hpp"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -30,9 +31,9 @@ std::set<index_t> held_of(const layout& x, int rank) {
 }
 
 /// What comes of a tensor of the keys, row by row: to all, to the busiest worker, of its gradient to the busiest owner,
-/// and in how many messages.
+/// in how many messages, and in the largest one and the largest two that one worker gets.
 struct rows_that_come {
-  index_t all = 0, reader = 0, owner = 0, messages = 0;
+  index_t all = 0, reader = 0, owner = 0, messages = 0, largest = 0, two = 0;
 };
 rows_that_come brute(const layout& q, const layout& k, const reach& r, index_t rows) {
   rows_that_come n;
@@ -48,6 +49,7 @@ rows_that_come brute(const layout& q, const layout& k, const reach& r, index_t r
         if ((r.before < 0 || j >= i - r.before) && (r.after < 0 || j <= i + r.after)) seen.insert(j);
     const std::set<index_t> own = held_of(k, w);
     index_t comes = 0;
+    std::vector<index_t> messages(2, 0);
     for (int from = 0; from < workers; ++from) {
       if (from == w) continue;
       index_t some = 0;
@@ -55,7 +57,11 @@ rows_that_come brute(const layout& q, const layout& k, const reach& r, index_t r
       comes += some;
       given[from] += some;
       n.messages += (some + rows - 1) / rows;
+      for (index_t left = some; left > 0; left -= rows) messages.push_back(std::min(left, rows));
     }
+    std::sort(messages.rbegin(), messages.rend());
+    n.largest = std::max(n.largest, messages[0]);
+    n.two = std::max(n.two, messages[0] + messages[1]);
     n.all += comes;
     n.reader = std::max(n.reader, comes);
   }
@@ -74,15 +80,18 @@ nn::attention_layer layer_of(const reach& r, index_t rows) {
 
 constexpr index_t features = 3, values = 2, heads = 2;
 
-traffic_value planned(const layout& q, const layout& k, const reach& r, index_t rows) {
+layer_plan plan_of(const layout& q, const layout& k, const reach& r, index_t rows) {
   layout v = k;
   v.dims[3].extent = values;
   const element e = element::float64;
   const layer_plan p = layer_of(r, rows).plan({q, e}, {k, e}, {v, e});
   REQUIRE(p.why.ok());
+  return p;
+}
+traffic_value planned(const layout& q, const layout& k, const reach& r, index_t rows) {
   operand_elements all;
-  for (int i = 0; i < 3; ++i) all.push(e);
-  return traffic_of(p, all);
+  for (int i = 0; i < 3; ++i) all.push(element::float64);
+  return traffic_of(plan_of(q, k, r, rows), all);
 }
 
 const reach every[]{
@@ -114,6 +123,12 @@ std::string miscounted() {
               home{n.all * row, n.owner * row, n.all * row, 2 * n.messages};
           direction back = home;
           back += there;
+          if (const layer_plan p = plan_of(q, k, r, rows); p.exchanges() > 0) {
+            const stream_count c = stream_count_of(p, 0);
+            if (c.largest < n.largest || c.two < n.two || (length % (2 * P) == 0 && c.two != n.two))
+              all += fmt::format("{} on {}, {} to {}, {}, deal {}: {} and {} rows at once for {} and {}\n", length, P,
+                                 r.before, r.after, rows, deal, c.largest, c.two, n.largest, n.two);
+          }
           if (!(t.forward == there) || !(t.backward == back))
             all += fmt::format("{} on {}, {} to {}, {}, deal {}: {} and {} bytes for {} and {}, {} messages for {}\n",
                                length, P, r.before, r.after, rows, deal, t.forward.bytes, t.backward.bytes, there.bytes,

@@ -32,7 +32,7 @@ namespace engine {
 constexpr layer_plan plan_of(const adaptive_max_pool_description& layer, const tensor_value& x) {
   layer_plan p = plan_of(layer.covers, x, linearity::nonlinear);
   if (!p.why.ok()) return p;
-  p.saves.operands = 1;  // LibTorch's backward reads it
+  p.saves.operands = 1;             // LibTorch's backward reads it
   p.make(p.raw(), element::int64);  // where each maximum is
   return p;
 }
