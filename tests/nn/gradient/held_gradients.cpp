@@ -247,6 +247,47 @@ TEST_CASE("stages of ZeRO move what they are known to move, and step alike", "[l
   }
 }
 
+namespace {
+
+/// The losses of some steps by SGD, which LibTorch makes through `data()`, so that no version shows them. A look is a
+/// forward between the sums and the step.
+template <class Net, class Team>
+std::vector<double> losses(const Team& t, bool looks) {
+  Net net{t, seed{3}};
+  torch::optim::SGD optimizer(net.parameters(), 0.01);
+  std::vector<double> all;
+  for (std::uint64_t step = 0; step < 3; ++step) {
+    const auto x = distribute<typename Net::input>(t, batch(step, 12));
+    optimizer.zero_grad();
+    const auto y = net(x);
+    const auto loss = sum(y * y);
+    loss.backward();
+    nn::reduce_gradients(net);
+    if (looks) {
+      const at::NoGradGuard no_graph;
+      for (int times = 0; times < 2; ++times)
+        if (!net(x).local().equal(y.local())) return {};
+    }
+    optimizer.step();
+    all.push_back(full_tensor(loss).template item<double>());
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a forward between the sum of gradients and a step leaves nothing of the weights before it",
+          "[law][gradient][regression]") {
+  using on = grids<2, 2>;
+  const auto run = in_team<on::grid>([](auto& t) {
+    const std::vector<double> wanted = losses<on::plain>(t, false);
+    return wanted[0] != wanted[2] && losses<on::held>(t, true) == wanted && losses<on::tiles>(t, true) == wanted &&
+           losses<on::bundled>(t, true) == wanted && losses<on::held>(t, false) == wanted;
+  });
+  INFO(run.errors());
+  for (const auto& r : run.results) CHECK(r.value_or(false));
+}
+
 TEST_CASE("bundles begin while backward goes on, in one order", "[law]") {
   using G = grids<3, 1>;
   const auto run = in_team<G::grid>([](team<G::grid>& t) {

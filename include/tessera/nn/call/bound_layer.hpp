@@ -3,6 +3,7 @@
 #include <tessera/nn/window/window_edges.hpp>
 #include <tessera/operation/plan/layer_plan.hpp>
 #include <tessera/tensor/autograd/graph_dependence.hpp>
+#include <tessera/tensor/autograd/lasting_tensors.hpp>
 #include <tessera/tensor/change/bound_exchanges.hpp>
 
 #include <any>
@@ -34,6 +35,7 @@ class bound_layer {
   const Found& once(const Find& find) const {
     for (const std::any& one : found_)
       if (const auto* it = std::any_cast<Found>(&one)) return *it;
+    const tessera::detail::lasting_tensors now;
     return std::any_cast<const Found&>(found_.emplace_front(find()));
   }
   /// This worker's reading of inputs for its outputs, under the layer's kernels.

@@ -139,13 +139,16 @@ TESSERA_INLINE index_t checkpoint::load(const std::filesystem::path& folder, cal
   });
   engine::checkpoint_reading reading(team, from.path, from.index);
   const auto entry = [&](const auto& p) -> const engine::filed_entry& { return from.index.entries.at(p->name()); };
+  std::set<std::string> small;
   const auto take = [&](bool may_refuse) {
     for (const auto& p : parts_) {
-      if (p->may_refuse() != may_refuse) continue;
-      p->begin_loading(entry(p));
-      for (const engine::kept_tensor& t : p->tensors(team)) reading.take(t);
+      if (p->may_refuse() == may_refuse) p->begin_loading(entry(p));
+      for (const engine::kept_tensor& t : may_refuse ? p->small_tensors(team) : p->tensors(team))
+        if (small.count(t.key) == 0) reading.take(t);
     }
     reading.end();
+    for (const auto& p : parts_)
+      for (const engine::kept_tensor& t : p->small_tensors(team)) small.insert(t.key);
     tessera::detail::throw_on_all(team, code::other_parameters, [&] {
       for (const auto& p : parts_)
         if (p->may_refuse() == may_refuse) p->end_loading(entry(p));

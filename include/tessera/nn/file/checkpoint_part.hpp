@@ -43,11 +43,13 @@ class checkpoint_part {
     static_cast<void>(from);
     return tensors(team);
   }
-  /// Whether it looks at what it is given before it takes it, and may refuse it: such parts are loaded first.
+  /// Whether it looks at small tensors before it takes them, and may refuse them: these are loaded before all else.
   virtual bool may_refuse() const { return false; }
-  /// Makes room for what it takes. Then `tensors` are read.
+  /// Those of its tensors.
+  virtual std::vector<kept_tensor> small_tensors(const team_handle&) { return {}; }
+  /// Makes room for what it takes. Then its tensors are read, of one that may refuse the small ones.
   virtual void begin_loading(const filed_entry&) {}
-  /// Takes them, and the values.
+  /// Takes these, and the values.
   virtual void end_loading(const filed_entry&) {}
   /// Everything is loaded; workers may exchange what follows of it.
   virtual void loaded() {}
@@ -186,6 +188,11 @@ class kept_state final : public checkpoint_part {
     } else if constexpr (shows_tensors<T>) {
       of_->each_tensor([&](const std::string& k, tensor<dyn>& t) { all.push_back(kept_tensor::of(key(k), t)); });
     }
+    for (kept_tensor& one : small_tensors(team)) all.push_back(std::move(one));
+    return all;
+  }
+  std::vector<kept_tensor> small_tensors(const team_handle& team) override {
+    std::vector<kept_tensor> all;
     if constexpr (has_small_state<T>)
       for (const auto& [k, t] : room_.empty() ? state_dict(of_->state()) : room_)
         all.push_back(kept_everywhere(team, key(k), t));

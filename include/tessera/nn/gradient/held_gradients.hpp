@@ -29,6 +29,10 @@ class held_gradients final : public gradient_listener, public travelling_bundles
   /// Reduces what waits, if anything does. All workers call it.
   void reduce(call_site at);
 
+  /// A forward begins. Between a reduction and the next backward a step may have come before it; LibTorch's SGD steps
+  /// through `data()`, which no version shows, so parameters are brought anew.
+  void begin_forward();
+
   const std::vector<held_member>& members() const { return members_; }
 
  private:
@@ -46,6 +50,7 @@ class held_gradients final : public gradient_listener, public travelling_bundles
   bool window_open_ = false;
   bool reduces_ = false;  ///< the backwards that come reduce what waits
   bool last_ = true;      ///< behind them a step may come
+  bool may_step_ = false;  ///< all is reduced, and no backward has begun since
 };
 
 }  // namespace tessera::nn::engine

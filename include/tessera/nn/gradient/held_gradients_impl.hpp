@@ -74,7 +74,13 @@ TESSERA_INLINE void held_gradients::close_window() {
   listen(always_, true, doing().at);
 }
 
+TESSERA_INLINE void held_gradients::begin_forward() {
+  if (!may_step_) return;
+  for (const held_member& one : members_) one.of->doubt();
+}
+
 TESSERA_INLINE void held_gradients::comes() {
+  may_step_ = false;
   if (is_first_of_pass() && reduces_) begin_pass();
 }
 
@@ -102,6 +108,7 @@ TESSERA_INLINE void held_gradients::end_pass() {
 }
 
 TESSERA_INLINE void held_gradients::let_go() {
+  may_step_ = true;
   for (const held_member& one : members_) one.of->let_go();
 }
 

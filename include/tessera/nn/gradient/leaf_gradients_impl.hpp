@@ -6,9 +6,11 @@
 
 #include <fmt/core.h>
 #include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/graph_task.h>
 #include <torch/csrc/autograd/variable.h>
 
 #include <bit>
+#include <unordered_set>
 #include <utility>
 
 namespace tessera::nn::engine {
@@ -23,6 +25,15 @@ class leaf_gradients::arrival final : public torch::autograd::PostAccumulateGrad
   leaf_gradients& of_;
   std::size_t leaf_;
 };
+
+/// Whether `autograd::grad` asks for the gradient of a leaf, which then gets none.
+inline bool is_asked_for(const at::Tensor& leaf) {
+  const auto* const tasks = torch::autograd::get_current_graph_task_exec_info();
+  const auto accumulator = torch::autograd::impl::try_get_grad_accumulator(leaf);
+  if (tasks == nullptr || accumulator == nullptr) return false;
+  const auto found = tasks->find(accumulator.get());
+  return found != tasks->end() && found->second.captures_ != nullptr && !found->second.needed_;
+}
 
 TESSERA_INLINE leaf_gradients::leaf_gradients(const team_handle& team, std::vector<named_leaf> leaves,
                                               gradient_rule how, const char* doing, call_site at)
@@ -65,12 +76,15 @@ TESSERA_INLINE void leaf_gradients::close_passes() {
 }
 
 TESSERA_INLINE void leaf_gradients::listen(const reason& twice) {
+  std::unordered_set<const c10::TensorImpl*> known;
   for (const named_leaf& one : leaves_)
-    if (torch::autograd::impl::post_acc_grad_hooks(one.leaf)) throw error(refusal{twice}, one.name);
+    if (torch::autograd::impl::post_acc_grad_hooks(one.leaf) || !known.insert(one.leaf.unsafeGetTensorImpl()).second)
+      throw error(refusal{twice}, one.name);
   for (std::size_t i = 0; i < leaves_.size(); ++i) {
     const at::Tensor& leaf = leaves_[i].leaf;
     // An undefined one lets the gradient as it is, and unlike itself is not looked at.
     hooks_.push_back(leaf.register_hook([this, i](const at::Tensor& gradient) {
+      if (is_asked_for(leaves_[i].leaf)) return at::Tensor();
       comes(i, gradient);
       return weighed(gradient);
     }));

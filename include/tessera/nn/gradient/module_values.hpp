@@ -18,26 +18,15 @@ enum class first_values : signed char {
 
 namespace engine {
 
-/// The parameters of a module that have gradients, in its order.
-inline std::vector<named_leaf> trained_leaves(const torch::nn::Module& module) {
-  std::vector<named_leaf> all;
-  for (const auto& one : module.named_parameters())
-    if (one.value().defined() && one.value().requires_grad()) all.push_back({one.key(), one.value()});
-  return all;
-}
+/// The parameters of a module that have gradients, in its order. One that a module has under several names counts once,
+/// under the first.
+std::vector<named_leaf> trained_leaves(const torch::nn::Module& module);
 
 /// How many they are, without a list of their names.
 std::size_t count_trained(const torch::nn::Module& module);
 
-/// Parameters and buffers of a module, in its order.
-inline std::vector<named_leaf> state_tensors(const torch::nn::Module& module) {
-  std::vector<named_leaf> all;
-  for (const auto& one : module.named_parameters())
-    if (one.value().defined()) all.push_back({one.key(), one.value()});
-  for (const auto& one : module.named_buffers())
-    if (one.value().defined()) all.push_back({one.key(), one.value()});
-  return all;
-}
+/// Parameters and buffers of a module, in its order, each once.
+std::vector<named_leaf> state_tensors(const torch::nn::Module& module);
 
 /// The axes of a mesh that have these names, a bit for each; all of them where none is named.
 unsigned axes_named(const mesh_value& mesh, const std::vector<std::string>& names);

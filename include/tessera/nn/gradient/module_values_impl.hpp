@@ -8,6 +8,8 @@
 
 #include <fmt/core.h>
 
+#include <unordered_set>
+
 namespace tessera::nn::engine {
 
 TESSERA_INLINE unsigned axes_named(const mesh_value& mesh, const std::vector<std::string>& names) {
@@ -26,21 +28,45 @@ class own_parameters : public torch::nn::Module {
   static const auto& of(const torch::nn::Module& module) { return module.*(&own_parameters::parameters_); }
 };
 
+/// Those of named tensors that are there, each under its first name.
+template <class Named>
+std::vector<named_leaf> each_once(const Named& tensors) {
+  std::vector<named_leaf> all;
+  std::unordered_set<const c10::TensorImpl*> known;
+  for (const auto& one : tensors)
+    if (one.value().defined() && known.insert(one.value().unsafeGetTensorImpl()).second)
+      all.push_back({one.key(), one.value()});
+  return all;
+}
+
+TESSERA_INLINE std::vector<named_leaf> trained_leaves(const torch::nn::Module& module) {
+  std::vector<named_leaf> all = each_once(module.named_parameters());
+  std::erase_if(all, [](const named_leaf& one) { return !one.leaf.requires_grad(); });
+  return all;
+}
+
 TESSERA_INLINE std::size_t count_trained(const torch::nn::Module& module) {
-  std::size_t count = 0;
+  std::unordered_set<const c10::TensorImpl*> all;
   module.apply([&](const torch::nn::Module& one) {
-    for (const auto& p : own_parameters::of(one)) count += p.value().defined() && p.value().requires_grad() ? 1 : 0;
+    for (const auto& p : own_parameters::of(one))
+      if (p.value().defined() && p.value().requires_grad()) all.insert(p.value().unsafeGetTensorImpl());
   });
-  return count;
+  return all.size();
+}
+
+TESSERA_INLINE std::vector<named_leaf> state_tensors(const torch::nn::Module& module) {
+  std::vector<named_leaf> all = each_once(module.named_parameters());
+  const std::vector<named_leaf> buffers = each_once(module.named_buffers());
+  all.insert(all.end(), buffers.begin(), buffers.end());
+  return all;
 }
 
 TESSERA_INLINE void add_standing(const team_handle& team, const torch::nn::Module& module,
                                  std::vector<state_value>& values) {
-  for (const auto& one : module.named_parameters())
-    if (one.value().defined() && !one.value().requires_grad())
-      values.push_back({one.key(), whole_everywhere(team, one.value())});
-  for (const auto& one : module.named_buffers())
-    if (one.value().defined()) values.push_back({one.key(), whole_everywhere(team, one.value()), false, false});
+  for (const named_leaf& one : each_once(module.named_parameters()))
+    if (!one.leaf.requires_grad()) values.push_back({one.name, whole_everywhere(team, one.leaf)});
+  for (const named_leaf& one : each_once(module.named_buffers()))
+    values.push_back({one.name, whole_everywhere(team, one.leaf), false, false});
 }
 
 TESSERA_INLINE at::Tensor from_first(const team_handle& team, const at::Tensor& mine) {

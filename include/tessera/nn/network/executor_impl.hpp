@@ -257,6 +257,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> executor::forward(std::span<const tensor
     if (x->team()->shared_carrier() != my.team->shared_carrier())
       throw error(refusal{code::other_team}, my.team->label());
   const std::shared_ptr<const bound_program> bound = bound_for(inputs);
+  if (my.held) my.held->begin_forward();
   std::vector<at::Tensor> values(bound->where.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) values[i] = inputs[i]->local();
   const auto now = std::make_shared<const run>(state_, bound, at);

@@ -41,7 +41,7 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   const std::string& path() const { return path_; }
 
   /// The leaf in this layout: gathered by the first call since the last reduction, or since the stored form was
-  /// assigned.
+  /// assigned or doubted.
   at::Tensor use(const shared_layout_handle& used, element as);
   /// The same for who runs again between a forward and its backward; refused where it has gone.
   at::Tensor kept(const shared_layout_handle& used, element as) const;
@@ -62,6 +62,8 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   void give(const at::Tensor& reduced, bool last);
   /// Lets go what was gathered, which the next use gathers anew.
   void let_go();
+  /// A step may have come that no version shows: the next use of what was gathered brings its values anew.
+  void doubt();
 
   /// Whether gradients wait: zero_grad() lets them go.
   bool waits() const;
@@ -75,6 +77,7 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
     element as;
     at::Tensor gathered;
     bool has_gradient = false;
+    bool doubted = false;
   };
   leaf* find(const c10::TensorImpl* gathered);
   bool lies_in_stored(const leaf& f) const;

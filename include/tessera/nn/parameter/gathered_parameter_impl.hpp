@@ -3,6 +3,7 @@
 #include <tessera/nn/parameter/gathered_parameter.hpp>
 #include <tessera/nn/parameter/refusing_gradient.hpp>
 #include <tessera/nn/refusals.hpp>
+#include <tessera/tensor/autograd/lasting_tensors.hpp>
 #include <tessera/tensor/change/change.hpp>
 
 #include <torch/csrc/autograd/function_hook.h>
@@ -38,9 +39,17 @@ TESSERA_INLINE at::Tensor gathered_parameter::use(const shared_layout_handle& us
     version_ = stored._version();
   }
   auto now = std::find_if(leaves_.begin(), leaves_.end(), [&](const leaf& f) { return f.used == used && f.as == as; });
+  const auto gathered = [&] {
+    return change_layout_rounded(stored_.team(), stored_.where(), used, stored.detach(), as);
+  };
+  if (now != leaves_.end() && std::exchange(now->doubted, false)) {
+    const tessera::detail::lasting_tensors plain;
+    now->gathered.set_data(at::empty({0}, now->gathered.options().requires_grad(false)));  // one form at a time
+    now->gathered.set_data(gathered());
+  }
   if (now == leaves_.end()) {
-    const at::NoGradGuard no_graph;
-    const at::Tensor x = change_layout_rounded(stored_.team(), stored_.where(), used, stored.detach(), as);
+    const tessera::detail::lasting_tensors plain;
+    const at::Tensor x = gathered();
     // No view, which LibTorch would make anew when its base is written to.
     now = leaves_.insert(leaves_.end(), {used, as, x.detach()});
     now->gathered.set_requires_grad(true).register_hook(
@@ -116,6 +125,10 @@ TESSERA_INLINE void gathered_parameter::give(const at::Tensor& reduced, bool las
   at::Tensor& to = waits() ? before_ : gradient;
   to = to.defined() ? to + reduced : reduced;
   if (waits() && last) gradient = std::exchange(before_, {});
+}
+
+TESSERA_INLINE void gathered_parameter::doubt() {
+  for (leaf& f : leaves_) f.doubted = !waits() && !lies_in_stored(f);
 }
 
 TESSERA_INLINE void gathered_parameter::let_go() {

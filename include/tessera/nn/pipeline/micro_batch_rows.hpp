@@ -49,4 +49,35 @@ inline std::optional<micro_batch_rows> rows_of(const layout& whole, int rank, in
   return found;
 }
 
+/// How an output of a batch is made of those of its micro-batches.
+enum class rows_join : signed char {
+  in_turn,   ///< on each worker one behind the other, since it is cut as the batch is
+  by_place,  ///< every worker has all rows, each where it is in the batch
+  never
+};
+
+/// How they join, where rows of a batch that lies like this become so many rows of the output each.
+inline rows_join join_of(const layout& whole, const layout& batch, const layout& of_micro_batch,
+                         const layout& micro_batch) {
+  const index_t rows = batch.dims[0].extent, times = rows > 0 ? whole.dims[0].extent / rows : 0;
+  const auto cut_as = [times](const layout& y, const layout& x) {
+    if (y.dims[0].extent != times * x.dims[0].extent || y.levels(0) != x.levels(0)) return false;
+    for (int level = 0; level < y.levels(0); ++level)
+      if (y.cutter(0, level) != x.cutter(0, level)) return false;
+    const parts of_y(y, 0), of_x(x, 0);
+    for (int k = 0; k < of_y.count(); ++k) {
+      const intervals a = of_y.held(k), b = of_x.held(k);
+      if (a.count != b.count) return false;
+      for (int i = 0; i < a.count; ++i)
+        if (a[i].lo != times * b[i].lo || a[i].hi != times * b[i].hi) return false;
+    }
+    return true;
+  };
+  const auto has_all = [times](const layout& y, const layout& x) {
+    return y.part_count(0) == 1 && y.dims[0].tiles() && y.dims[0].extent == times * x.dims[0].extent;
+  };
+  if (has_all(whole, batch) && has_all(of_micro_batch, micro_batch)) return rows_join::by_place;
+  return cut_as(whole, batch) && cut_as(of_micro_batch, micro_batch) ? rows_join::in_turn : rows_join::never;
+}
+
 }  // namespace tessera::nn::engine

@@ -22,6 +22,7 @@ TESSERA_INLINE auto pipeline_run::begin(std::span<const tensor<dyn>> inputs, boo
     throw error(refusal{code::pipeline_has_no_loss, b.bound->layout_of(my().outputs[0]).dims.count});
   for (const std::size_t v : my().outputs)
     if (is_open(b.bound->layout_of(v))) throw error(refusal{code::extent_not_bound}, "an output of a pipeline");
+  if (my().held) my().held->begin_forward();
   enter(b);
   cut(b);
   bind(b);
@@ -73,7 +74,7 @@ TESSERA_INLINE void pipeline_run::cut(batch& b) const {
     now.values = b.values;
     std::vector<tensor<dyn>> given;
     std::vector<std::optional<micro_batch_rows>> cuts(b.values.size());
-    const micro_batch_rows* rows = nullptr;
+    std::optional<micro_batch_rows>& rows = now.rows;
     const auto refuse = [&](std::size_t v) {
       throw error(refusal{code::micro_batch_lies_otherwise, static_cast<index_t>(v), m});
     };
@@ -84,8 +85,9 @@ TESSERA_INLINE void pipeline_run::cut(batch& b) const {
       if (const auto& mine = cuts[v]) {
         x = x.narrow(0, mine->here.lo, mine->here.size());
         if (stage_of(mine->lies, axis_) >= 0) {
-          if (rows != nullptr && rows->rows != mine->rows) refuse(v);
-          rows = &*mine;
+          if (rows && rows->rows != mine->rows) refuse(v);
+          rows = mine;
+          b.rows = b.bound->layout_of(v);
         }
       }
       if (v < b.inputs.size())
@@ -103,10 +105,29 @@ TESSERA_INLINE void pipeline_run::cut(batch& b) const {
     now.left.resize(map_.crossings.size());
     now.outputs.resize(my().outputs.size());
     for (const auto& steps : weighted_) now.weighted.emplace_back(steps.size());
-    now.weight = rows == nullptr ? 1 : static_cast<double>(rows->lies.dims[0].extent);
+    now.weight = rows ? static_cast<double>(rows->lies.dims[0].extent) : 1;
     all_rows += now.weight;
   }
   for (micro_batch& m : b.of) m.weight = options_.loss_is_mean ? m.weight / all_rows : 1;
+  for (std::size_t k = 0; k < my().outputs.size(); ++k) {
+    b.joins.push_back(join_of_output(b, output_of(k)));
+    if (b.joins.back() == rows_join::never)
+      throw error(refusal{code::micro_batch_lies_otherwise, static_cast<index_t>(k), of_.micro_batches});
+  }
+}
+
+// How an output's rows of all micro-batches become those of the batch.
+TESSERA_INLINE rows_join pipeline_run::join_of_output(const batch& b, std::size_t v) const {
+  const layout& whole = b.bound->layout_of(v);
+  if (map_.made_in[v] < 0 || whole.dims.empty()) return rows_join::in_turn;
+  if (!b.rows) return b.of.size() == 1 ? rows_join::in_turn : rows_join::never;
+  std::optional<rows_join> all;
+  for (const micro_batch& m : b.of) {
+    const rows_join one = join_of(whole, *b.rows, m.bound->layout_of(v), m.rows->lies);
+    if (all && one != *all) return rows_join::never;
+    all = one;
+  }
+  return *all;
 }
 
 // Binds all that goes between stages, in one order everywhere, so that no stage waits for another one to bind.
@@ -144,15 +165,18 @@ TESSERA_INLINE at::Tensor pipeline_run::joined(const batch& b, std::size_t k) co
       is.layout.dims.empty() ? tessera::detail::added_in(own) : own;  // rounded once, not M times
   at::Tensor all =
       at::zeros(at::IntArrayRef(sizes.begin(), sizes.end()), tessera::detail::options_of(*my().team, wide));
-  index_t row = 0, rows = 0;
-  for (const micro_batch& m : b.of)
-    if (!is.layout.dims.empty()) rows += m.bound->layout_of(v).dims[0].extent;
-  if (!is.layout.dims.empty() && rows != is.layout.dims[0].extent)
-    throw error(refusal{code::micro_batch_lies_otherwise, static_cast<index_t>(k), of_.micro_batches});
+  index_t row = 0;
   for (const micro_batch& m : b.of) {
     const at::Tensor& y = m.outputs[k];
     if (!y.defined()) continue;
-    if (!is.layout.dims.empty()) {
+    if (b.joins[k] == rows_join::by_place && m.rows) {
+      const index_t times = y.size(0) / m.rows->lies.dims[0].extent;
+      index_t from = 0;
+      for (const interval& i : m.rows->rows) {
+        all.narrow(0, times * i.lo, times * i.size()).copy_(y.detach().narrow(0, from, times * i.size()));
+        from += times * i.size();
+      }
+    } else if (!is.layout.dims.empty()) {
       all.narrow(0, row, y.size(0)).copy_(y.detach());
       row += y.size(0);
     } else if (has_cotangent(is.element)) {

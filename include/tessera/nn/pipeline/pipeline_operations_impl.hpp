@@ -35,16 +35,31 @@ TESSERA_INLINE void pipeline_run::run_nodes(batch& b, const pipeline::operation&
     const auto is_weighted = [&](std::size_t step) { return next != weighted.size() && weighted[next] == step; };
     while (end < my().steps.size() && crossed_[end] == nullptr && map_.part[end] == part && !is_weighted(end - 1))
       ++end;
-    now.steps->part(i, end, now.values);
-    if (is_weighted(end - 1)) {
-      const executor::step& s = my().steps[end - 1];
-      std::vector<at::Tensor>& y = now.weighted[static_cast<std::size_t>(part)][next++].y;
-      for (int r = 0; b.trains && r < s.record->plan().outputs(); ++r)
-        if (const at::Tensor& one = now.values[s.first_result + static_cast<std::size_t>(r)]; one.requires_grad())
-          y.push_back(one);
+    if (!is_weighted(end - 1) || !b.trains) {
+      now.steps->part(i, end, now.values);
+      next += is_weighted(end - 1);
+    } else {
+      now.steps->part(i, end - 1, now.values);
+      const std::uint64_t since = at::sequence_number::peek();
+      now.steps->part(end - 1, end, now.values);
+      now.weighted[static_cast<std::size_t>(part)][next++] = roots_of(end - 1, since, now.values);
     }
     i = end;
   }
+}
+
+// Where the backward of a step's weights begins, whose nodes were made since then.
+TESSERA_INLINE weight_roots pipeline_run::roots_of(std::size_t step, std::uint64_t since,
+                                                   const std::vector<at::Tensor>& values) const {
+  using torch::autograd::impl::gradient_edge;
+  torch::autograd::edge_list made, weights;
+  for (const parameter& p : states_[step].parameters)
+    if (p.leaf().requires_grad()) weights.push_back(gradient_edge(p.leaf()));
+  const executor::step& s = my().steps[step];
+  for (int r = 0; r < s.record->plan().outputs(); ++r)
+    if (const at::Tensor& y = values[s.first_result + static_cast<std::size_t>(r)]; y.requires_grad())
+      made.push_back(gradient_edge(y));
+  return weight_root_search(since, std::move(weights))(made);
 }
 
 TESSERA_INLINE void pipeline_run::run_own(batch& b, const pipeline::operation& x, int part) {
@@ -170,7 +185,8 @@ TESSERA_INLINE void pipeline_run::backward(batch& b, const pipeline::operation& 
   }
 }
 
-// Stops at what steps with weights gave, so that the backward of weights goes on from there.
+// Stops at what steps with weights gave, so that the backward of weights goes on from there. What comes to a part are
+// values of others, and inputs of the network.
 TESSERA_INLINE void pipeline_run::backward_of_inputs(const batch& b, micro_batch& now, int part,
                                                      const std::vector<at::Tensor>& from,
                                                      const std::vector<at::Tensor>& gradients) const {
@@ -183,9 +199,14 @@ TESSERA_INLINE void pipeline_run::backward_of_inputs(const batch& b, micro_batch
       leaves.push_back(x);
       ends.push_back(gradient_edge(x));
     }
-  std::vector<weighted_results>& all = now.weighted[static_cast<std::size_t>(part)];
-  for (const weighted_results& w : all)
-    for (const at::Tensor& y : w.y) ends.push_back(gradient_edge(y));
+  for (const at::Tensor& x : b.values)
+    if (x.defined() && x.requires_grad()) {
+      leaves.push_back(x);
+      ends.push_back(gradient_edge(x));
+    }
+  std::vector<weight_roots>& all = now.weighted[static_cast<std::size_t>(part)];
+  for (const weight_roots& step : all)
+    for (const weight_root& root : step) ends.insert(ends.end(), root.from.begin(), root.from.end());
   if (roots.empty() || ends.empty()) return;
   const backward_now window(*this, b);
   const auto found = torch::autograd::Engine::get_default_engine().execute(roots, gradients, true, false, false, ends);
@@ -194,35 +215,29 @@ TESSERA_INLINE void pipeline_run::backward_of_inputs(const batch& b, micro_batch
     const at::Tensor& g = *next++;
     if (g.defined()) x.mutable_grad() = x.grad().defined() ? x.grad() + g : g;
   }
-  for (weighted_results& w : all)
-    for (std::size_t r = 0; r < w.y.size(); ++r) w.gradients.push_back(*next++);
+  for (weight_roots& step : all)
+    for (weight_root& root : step)
+      for (std::size_t i = 0; i < root.from.size(); ++i) root.gradients.push_back(*next++);
 }
 
 TESSERA_INLINE void pipeline_run::backward_of_weights(batch& b, const pipeline::operation& x) const {
   const int part = of_.part_of(stage_, x.chunk);
-  const std::vector<std::size_t>& steps = weighted_[static_cast<std::size_t>(part)];
-  std::vector<weighted_results>& all =
+  std::vector<weight_roots>& all =
       b.of[static_cast<std::size_t>(x.micro_batch)].weighted[static_cast<std::size_t>(part)];
-  struct engine_call {
-    std::vector<at::Tensor> y, gradients, leaves;
-  };
-  std::vector<engine_call> calls;
-  for (std::size_t k = steps.size(); k-- > 0;) {
-    engine_call now;
-    auto& [y, gradients, leaves] = now;
-    for (std::size_t r = 0; r < all[k].gradients.size(); ++r)
-      if (all[k].gradients[r].defined()) {
-        y.push_back(all[k].y[r]);
-        gradients.push_back(all[k].gradients[r]);
-      }
-    for (const parameter& p : states_[steps[k]].parameters)
-      if (p.leaf().requires_grad()) leaves.push_back(p.leaf());
-    if (!y.empty() && !leaves.empty()) calls.push_back(std::move(now));
-    all[k] = {};
-  }
-  for (engine_call& now : calls) {
+  std::vector<weight_root> calls;
+  for (std::size_t k = all.size(); k-- > 0;)
+    for (weight_root& root : std::exchange(all[k], {})) {
+      weight_root now{{}, std::move(root.weights)};
+      for (std::size_t r = 0; r < root.gradients.size(); ++r)
+        if (root.gradients[r].defined()) {
+          now.from.push_back(root.from[r]);
+          now.gradients.push_back(root.gradients[r]);
+        }
+      if (!now.from.empty()) calls.push_back(std::move(now));
+    }
+  for (weight_root& now : calls) {
     const backward_now window(*this, b, &now == &calls.back());
-    torch::autograd::backward(now.y, now.gradients, false, false, now.leaves);
+    torch::autograd::Engine::get_default_engine().execute(now.from, now.gradients, false, false, true, now.weights);
     now = {};
   }
 }

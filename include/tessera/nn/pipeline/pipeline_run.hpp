@@ -4,6 +4,7 @@
 #include <tessera/nn/network/executor.hpp>
 #include <tessera/nn/pipeline/micro_batch_rows.hpp>
 #include <tessera/nn/pipeline/stage_map.hpp>
+#include <tessera/nn/pipeline/weight_roots.hpp>
 #include <tessera/plan/schedule/schedule_run.hpp>
 #include <tessera/plan/schedule/stages.hpp>
 #include <tessera/plan/schedule/timeline.hpp>
@@ -127,6 +128,7 @@ class pipeline_run {
   batch begin(std::span<const tensor<dyn>> inputs, bool trains, call_site at);
   void enter(batch& b) const;
   void cut(batch& b) const;
+  rows_join join_of_output(const batch& b, std::size_t v) const;
   void bind(batch& b) const;
   void forward(batch& b, const pipeline::operation& x);
   /// The nodes of a part, which send what they make as soon as it is there; or a function of one's own.
@@ -142,6 +144,7 @@ class pipeline_run {
   /// Makes the gradients of this stage's parameters those of the batch: sums what is held, and takes home what others
   /// have.
   void complete_gradients(batch& b);
+  weight_roots roots_of(std::size_t step, std::uint64_t since, const std::vector<at::Tensor>& values) const;
   /// The steps of a part whose weights have a backward of their own; none where it is taken whole.
   std::vector<std::size_t> steps_with_weights(int part) const;
   std::vector<tensor<dyn>> leave(batch& b) const;
@@ -175,6 +178,8 @@ struct pipeline_run::batch {
   call_site at;
   std::vector<tensor<dyn>> inputs;
   std::shared_ptr<const bound_program> bound;
+  std::optional<layout> rows;       ///< how those lie that are cut into micro-batches
+  std::vector<rows_join> joins;     ///< of each output
   std::vector<at::Tensor> values;   ///< inputs, and what only moves them
   std::vector<at::Tensor> entered;  ///< the same with their graphs, where gradients come back to them
   std::vector<micro_batch> of;
@@ -190,20 +195,16 @@ struct pipeline_run::returned {
   std::unique_ptr<tessera::engine::running_change> goes;
 };
 
-/// What a step with weights gave, and the gradients of that, between the backwards of inputs and of weights.
-struct weighted_results {
-  std::vector<at::Tensor> y, gradients;
-};
-
 /// What a micro-batch has on this worker.
 struct pipeline_run::micro_batch {
   double weight = 1;  ///< its share of the rows
+  std::optional<micro_batch_rows> rows;
   std::shared_ptr<const bound_program> bound;
   std::shared_ptr<const executor::run> steps;
   std::vector<at::Tensor> values;
   std::vector<at::Tensor> came, left;  ///< by crossing: the leaf of the part behind, what the part before gave
   std::vector<at::Tensor> outputs;
-  std::vector<std::vector<weighted_results>> weighted;  ///< by part and step of `weighted_`
+  std::vector<std::vector<weight_roots>> weighted;  ///< by part and step of `weighted_`
 };
 
 /// The window of one call of autograd's engine: gradients that are held wait for the last call of the last batch.

@@ -58,8 +58,11 @@ TESSERA_INLINE stage_map stages_of(const std::vector<staged_node>& nodes, const 
       first = std::max(first, m.made_in[v]);
     }
     gives(part_from(first, s, i));
-    for (const std::size_t v : n.operands) {  // from an earlier chunk of its own stage
-      const auto is_kept = [&](const crossing& c) { return c.node == crossing::no_node && c.from == v; };
+    // From an earlier chunk of its own stage: each part takes it once, in whatever order nodes stand.
+    for (const std::size_t v : n.operands) {
+      const auto is_kept = [&](const crossing& c) {
+        return c.node == crossing::no_node && c.from == v && c.receiver == m.part[i];
+      };
       if (m.made_in[v] >= 0 && m.made_in[v] < m.part[i] &&
           std::none_of(m.crossings.begin(), m.crossings.end(), is_kept))
         m.crossings.push_back({crossing::no_node, v, v, m.made_in[v], m.part[i], true});
