@@ -83,7 +83,10 @@ TEST_CASE("averages of a module that another has twice are swapped in and out", 
 TEST_CASE("a list that names a leaf twice is refused", "[refusal]") {
   const auto run = in_team<mesh<data>>([](const auto& t) {
     twin net;
-    return told([&] { nn::bundle_shards(t.state(), nn::bundle_shards::named_tensors{{"a", net.a->weight}, {"b", net.b->weight}}, {.stage = 1}); });
+    return told([&] {
+      nn::bundle_shards(t.state(), nn::bundle_shards::named_tensors{{"a", net.a->weight}, {"b", net.b->weight}},
+                        {.stage = 1});
+    });
   });
   for (const auto& r : run.results) CHECK(r.value_or("lost") == "tessera.shards.twice");
 }

@@ -13,8 +13,8 @@ namespace {
 struct data : axis<2> {};
 struct samples : dyn {};
 using rows = tensor<partition<mesh<data>, blocks<data>, whole>, shape<samples, dim<5>>, double>;
-using images = tensor<partition<mesh<data>, whole, whole, blocks<data>, whole>,
-                      shape<samples, dim<4>, dim<12>, dim<12>>, double>;
+using images =
+    tensor<partition<mesh<data>, whole, whole, blocks<data>, whole>, shape<samples, dim<4>, dim<12>, dim<12>>, double>;
 using body = nn::chain<nn::linear<7>, nn::relu, nn::linear<3>>;
 using windows = nn::chain<nn::conv<4, kernel<3, 3>, padding<1, 1>, padding_mode<boundary::reflect>>,
                           nn::avg_pool<kernel<3, 3>, stride<1, 1>, padding<1, 1>, exclude_padding>, nn::batch_norm<>,

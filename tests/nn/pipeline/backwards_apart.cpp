@@ -76,7 +76,8 @@ TEST_CASE("backwards of weights apart move nothing that the backward of inputs h
       return std::pair{t.state()->total.bytes - before.bytes, t.state()->total.messages - before.messages};
     });
     std::vector<std::pair<index_t, index_t>> all;
-    for (const auto& r : run.results) all.push_back(r ? std::pair<index_t, index_t>(*r) : std::pair<index_t, index_t>());
+    for (const auto& r : run.results)
+      all.push_back(r ? std::pair<index_t, index_t>(*r) : std::pair<index_t, index_t>());
     return all;
   };
   const auto whole = moved(pipeline::order::one_f_one_b);

@@ -25,9 +25,8 @@ std::string differs(const team_handle& team, bool last_one_first) {
   const auto wanted = net({x});
   wanted[0].backward();
   std::vector<at::Tensor> gradients;
-  net.each_parameter([&](const nn::parameter& q) {
-    gradients.push_back(std::exchange(q.stored().local().mutable_grad(), {}));
-  });
+  net.each_parameter(
+      [&](const nn::parameter& q) { gradients.push_back(std::exchange(q.stored().local().mutable_grad(), {})); });
   const auto got = pipe.forward_backward({x});
   if (!at::allclose(full_tensor(got[0]), full_tensor(wanted[0]))) return "another loss";
   std::string all;
