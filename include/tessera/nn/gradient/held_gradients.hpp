@@ -29,8 +29,8 @@ class held_gradients final : public gradient_listener, public travelling_bundles
   /// Reduces what waits, if anything does. All workers call it.
   void reduce(call_site at);
 
-  /// A forward begins. Between a reduction and the next backward a step may have come before it; LibTorch's SGD steps
-  /// through `data()`, which no version shows, so parameters are brought anew.
+  /// A forward begins. Between a reduction and the next backward it brings parameters anew, since a step may have come
+  /// before it. LibTorch's SGD steps through `data()`, which no version shows.
   void begin_forward();
 
   const std::vector<held_member>& members() const { return members_; }

@@ -7,8 +7,8 @@
 
 namespace tessera::detail {
 
-/// While it lives, tensors are made without a graph that later calls may save for theirs: in LibTorch's inference mode
-/// they would be lost to them.
+/// While it lives, tensors are made without a graph, and later calls may save them for theirs. LibTorch's inference
+/// mode makes tensors that no graph may save.
 class lasting_tensors {
  public:
   lasting_tensors() {
