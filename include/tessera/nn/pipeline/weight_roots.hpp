@@ -21,8 +21,8 @@ struct weight_root {
 };
 using weight_roots = std::vector<weight_root>;
 
-/// Finds where the backward of a step's weights begins, so that it does nothing that the backward of inputs has done. It
-/// begins at the step's results, and behind each change of layout that both go through.
+/// Finds where the backward of a step's weights begins, so that it does nothing that the backward of inputs has done.
+/// It begins at the step's results, and behind each change of layout that both go through.
 class weight_root_search {
  public:
   /// Of a step whose nodes were made since a sequence number was the next.
