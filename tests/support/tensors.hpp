@@ -6,7 +6,6 @@
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#undef CHECK  // c10 logs under this name
 #include "catch.hpp"
 #include "generate.hpp"
 #include "in_workers.hpp"
