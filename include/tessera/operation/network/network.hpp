@@ -194,13 +194,6 @@ constexpr bound_extents extents_bound(const Bindings&... bindings) {
 template <class Network, class... Bindings>
 using network_bindings = verdict_of<network_bindings_check<Network, Bindings...>>;
 
-// A figure that can be counted.
-template <class Figure>
-constexpr Figure within_count(const Figure& all) {
-  if (!check(all).ok()) stop(check(all));  // [tessera.cost.overflow] more moves or is computed than can be counted
-  return all;
-}
-
 // What a layer moves, as constants of its own: a network's are many, however long it is.
 template <const auto* Record, auto... Bindings>
 struct constant_exchanges {
