@@ -480,6 +480,14 @@ template <class... Told> struct norm_not_positive {
                   "[tessera.function.norm] the p of a norm is above 0; write a larger one, or infinity");
   }
 };
+template <class... Told> struct nothing_is_largest {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.function.empty] of no elements none is the largest or the smallest; take this of a "
+                  "dimension that has some");
+  }
+};
 template <class... Told> struct activation_undefined {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -981,6 +989,9 @@ template <> struct verdict_for<&code::not_single> {
 };
 template <> struct verdict_for<&code::norm_not_positive> {
   template <class Why> using type = verdicts::norm_not_positive<>;
+};
+template <> struct verdict_for<&code::nothing_is_largest> {
+  template <class Why> using type = verdicts::nothing_is_largest<with::dimension<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::activation_undefined> {
   template <class Why> using type = verdicts::activation_undefined<>;

@@ -153,6 +153,9 @@ inline constexpr reason not_single{
     "only a dimension of one element is dropped or repeated; sum over it, or slice it first"};
 inline constexpr reason norm_not_positive{"tessera.function.norm", "",
                                           "the p of a norm is above 0; write a larger one, or infinity"};
+inline constexpr reason nothing_is_largest{
+    "tessera.function.empty", "dimension",
+    "of no elements none is the largest or the smallest; take this of a dimension that has some"};
 inline constexpr reason activation_undefined{
     "tessera.function.options", "",
     "the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below "
