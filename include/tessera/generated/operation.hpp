@@ -334,6 +334,15 @@ template <class... Told> struct split_through_part {
                   "extent: grains<inner extent, axes...>");
   }
 };
+template <class... Told> struct grain_not_known {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.rule.merged] a cut of this dimension becomes one in grains of what is merged with it, "
+                  "and those extents are not known; write dim<n> in the shape, let the parts come out even, or "
+                  "repartition first");
+  }
+};
 template <class... Told> struct ranges_not_known {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -914,6 +923,11 @@ template <> struct verdict_for<&code::split_through_part> {
       with::operand<Why::number(0)>,
       with::dimension<Why::number(1)>,
       with::inner_extent<Why::number(2)>>;
+};
+template <> struct verdict_for<&code::grain_not_known> {
+  template <class Why> using type = verdicts::grain_not_known<
+      with::operand<Why::number(0)>,
+      with::dimension<Why::number(1)>>;
 };
 template <> struct verdict_for<&code::ranges_not_known> {
   template <class Why> using type = verdicts::ranges_not_known<with::dimension<Why::number(0)>>;

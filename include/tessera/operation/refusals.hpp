@@ -102,6 +102,10 @@ inline constexpr reason operand_of_other_dimensions{
 inline constexpr reason split_through_part{"tessera.rule.split", "operand, dimension, inner extent",
                                            "the cut goes through what becomes one inner dimension; cut in grains of "
                                            "that extent: grains<inner extent, axes...>"};
+inline constexpr reason grain_not_known{
+    "tessera.rule.merged", "operand, dimension",
+    "a cut of this dimension becomes one in grains of what is merged with it, and those extents are not known; write "
+    "dim<n> in the shape, let the parts come out even, or repartition first"};
 inline constexpr reason ranges_not_known{"tessera.concat.extent", "dimension",
                                          "tensors are put end to end along a cut dimension whose extents are known; "
                                          "write dim<n> in the shapes, or repartition it whole first"};
