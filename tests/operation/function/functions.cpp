@@ -95,7 +95,8 @@ TEST_CASE("a range up to the far end is that of a dimension whose extent comes l
   using kept = result_type<range, rows>;
   STATIC_REQUIRE(tessera::detail::cut_alike(value_of<kept>.layout, value_of<rows>.layout));
   for (index_t n = 0; n < 8; ++n) {
-    const functions::engine::function_value y = range{}.on({bound(value_of<rows>.layout, many_is, n), element::float64});
+    const functions::engine::function_value y =
+        range{}.on({bound(value_of<rows>.layout, many_is, n), element::float64});
     CHECK(y.why.ok() == (n >= 3));
     if (y.why.ok()) CHECK(y.result.layout.dims[0].extent == n - 3);
   }
@@ -104,7 +105,9 @@ TEST_CASE("a range up to the far end is that of a dimension whose extent comes l
 }
 
 TEST_CASE("the largest of no elements is refused, and so is where it stands", "[refusal]") {
-  constexpr auto code = [](const functions::engine::function_value& y) { return y.why.ok() ? std::string_view() : y.why.because->code; };
+  constexpr auto code = [](const functions::engine::function_value& y) {
+    return y.why.ok() ? std::string_view() : y.why.because->code;
+  };
   const auto judge = [&](const auto& f, bool of_columns, bool of_rows) {
     for (const index_t n : {0, 3})
       for (const index_t m : {0, 6}) {

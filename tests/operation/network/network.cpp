@@ -105,12 +105,13 @@ using sequences = tensor<partition<grid, blocks<row>, whole, whole>, shape<B, di
 
 using convolves = nn::chain<nn::conv<4, kernel<3, 3>, padding<1, 1>>, nn::relu,
                             nn::conv<6, kernel<3, 5>, stride<2>, padding<1, 2>>, nn::global_avg_pool>;
+using shrinks = nn::chain<nn::conv<4, kernel<3, 3>>, nn::max_pool<kernel<2, 2>>>;
 using pools = nn::chain<nn::max_pool<kernel<3, 3>, stride<2>, padding<1>>, nn::avg_pool<kernel<2, 2>, stride<1>>,
                         nn::global_avg_pool>;
 using grows = nn::chain<nn::upsample<factor<2, 2>>, nn::conv_transpose<3, kernel<3, 3>, padding<1>>, nn::batch_norm<>,
                         nn::global_avg_pool, nn::linear<5>>;
-using reflects = nn::chain<nn::pad<padding_at<3, 2>, padding_mode<boundary::reflect>>, nn::slice<3, 1, -2>,
-                           nn::global_avg_pool>;
+using reflects =
+    nn::chain<nn::pad<padding_at<3, 2>, padding_mode<boundary::reflect>>, nn::slice<3, 1, -2>, nn::global_avg_pool>;
 struct flattens {
   constexpr auto operator()(auto x) const {
     return mean<0>(flatten<0, 1>(x) | nn::linear<12>{} | nn::relu{} | nn::linear<5>{});
@@ -139,6 +140,7 @@ bool all_refuse(std::string_view code, const Bindings&... extents) {
 TEST_CASE("a network of open extents is counted as one that knows them, along windows and behind them", "[law]") {
   CHECK(counts_as_if_known<convolves, cut_pictures>());
   CHECK(counts_as_if_known<convolves, whole_pictures>());
+  CHECK(counts_as_if_known<shrinks, cut_pictures>());  // its output's extents have no name
   CHECK(counts_as_if_known<pools, cut_pictures>());
   CHECK(counts_as_if_known<pools, whole_pictures>());
   CHECK(counts_as_if_known<grows, whole_pictures>());

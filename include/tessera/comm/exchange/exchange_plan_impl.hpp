@@ -22,8 +22,8 @@ inline engine::box_transfer transfer_of(int peer, const box& where, const holdin
   return l;
 }
 
-// Boxes of a product that lie end to end go as one, and so do those that come of it: in the tensors of its workers the
-// pieces of a zigzag lie side by side.
+// Boxes of a product that lie end to end go as one, and so do those that come of it. The pieces of a zigzag lie side by
+// side in the tensors of its workers.
 inline void join_ends(std::vector<engine::box_transfer>& transfers) {
   std::size_t before = 0;
   do {

@@ -158,8 +158,7 @@ struct norm : engine::function {
   engine::number n = 2;
   constexpr engine::function_value on(const tensor_value& x) const {
     if (!(n.re > 0)) return {{}, refusal{code::norm_not_positive}};
-    if (With == combine::max)
-      return engine::reduced_of_some<Dims...>(x, engine::takes::reals, engine::gives::same);
+    if (With == combine::max) return engine::reduced_of_some<Dims...>(x, engine::takes::reals, engine::gives::same);
     return engine::reduced_by_exchange<Dims...>(x, engine::takes::reals, engine::gives::same);
   }
   /// The absolute values, and their powers.

@@ -7,8 +7,8 @@ namespace tessera {
 
 namespace detail {
 
-// One sample: dimensions before the features have extent 1, dynamic ones behind it many elements. So neither a batch nor
-// what run time knows changes how a weight is stored.
+// One sample: dimensions before the features have extent 1, dynamic ones behind it many elements. So neither a batch
+// nor what run time knows changes how a weight is stored.
 constexpr layout of_one_sample(layout x, int feature) {
   constexpr index_t many = 1024;
   for (int d = 0; d < x.dims.count; ++d) {

@@ -4,9 +4,9 @@
 #include <tessera/operation/plan/open_dimensions.hpp>
 #include <tessera/operation/program/program.hpp>
 
-// The plans of a network whose dynamic extents are given. Where each of these has a name, and no window and no list of
-// lengths is along it, the types' plans with the extents in their places are those of run time. Else plans are made
-// anew from the inputs on, as run time makes them.
+// The plans of a network whose dynamic extents are given. They are the types' with these in place, where each has a
+// name and no window nor list of lengths is along it. Else they are made anew from the inputs on, as run time makes
+// them.
 
 namespace tessera::detail {
 
@@ -98,13 +98,15 @@ constexpr void each_plan(const bound_extents& known, Visit&& visit) {
 template <class Network, int Node, auto... Bindings>
 struct bound_node;
 template <class Network, int Node, auto... Bindings>
-inline constexpr bool is_bound = bound_node<Network, Node, Bindings...>::plan.why.ok();
+inline constexpr layer_plan bound_plan = bound_node<Network, Node, Bindings...>::planned();
+template <class Network, int Node, auto... Bindings>
+inline constexpr bool is_bound = bound_plan<Network, Node, Bindings...>.why.ok();
 template <class Network, auto... Bindings>
 inline constexpr bool is_bound<Network, -1, Bindings...> = true;
 
 // A value of such a network as a constant of its own.
 template <class Network, int Node, int Index, auto... Bindings>
-inline constexpr const layout& bound_layout = bound_node<Network, Node, Bindings...>::plan.output(Index);
+inline constexpr const layout& bound_layout = bound_plan<Network, Node, Bindings...>.output(Index);
 template <class Network, int Index, auto... Bindings>
 inline constexpr layout bound_layout<Network, -1, Index, Bindings...> =
     bound_input(typename Network::inputs{}, Index, extents_bound(Bindings...));
@@ -125,7 +127,7 @@ struct bound_node {
       return refused_layer(refusal{code::refused_before});
     }
   }
-  static constexpr layer_plan plan = planned(indices_below<program.nodes[Node].operands>{});
+  static constexpr layer_plan planned() { return planned(indices_below<program.nodes[Node].operands>{}); }
 };
 
 // Why the figures of a network cannot be counted with these extents.
@@ -133,7 +135,7 @@ template <class Network, auto... Bindings>
 struct bound_check {
   template <int... Node>
   static constexpr refusal of_nodes(indices<Node...>) {
-    for (const refusal& why : {refusal{}, bound_node<Network, Node, Bindings...>::plan.why...})
+    for (const refusal& why : {refusal{}, bound_plan<Network, Node, Bindings...>.why...})
       if (!why.ok()) return why;
     return {};
   }
@@ -154,5 +156,47 @@ struct node_figures {
         known, [&](int i, const layer_plan& p) { of[i] = count(p, Network::program.nodes[i].record->elements); });
   }
 };
+
+template <class List, class... Bindings>
+struct list_bindings_check;
+template <class... T, class... Bindings>
+struct list_bindings_check<type_list<T...>, Bindings...> {
+  static constexpr refusal value = first_of(bindings_check<T, T, Bindings...>::value...);
+};
+
+// The bindings with which a network's figures are asked. Extents of outputs that have no name follow from those of
+// inputs.
+template <class Network, class... Bindings>
+struct network_bindings_check {
+  static constexpr refusal value = [] {
+    constexpr refusal inputs = list_bindings_check<typename Network::inputs, Bindings...>::value;
+    if constexpr (planned_anew<Network>) return inputs;
+    else return first_of(inputs, list_bindings_check<typename Network::outputs, Bindings...>::value);
+  }();
+};
+template <class Network, class... Bindings>
+using network_bindings = verdict_of<network_bindings_check<Network, Bindings...>>;
+
+// Extents that run time gives, which the inputs do not contradict.
+template <class Network, class... Bindings>
+constexpr bound_extents checked_extents(const Bindings&... bindings) {
+  const bound_extents known = extents_bound(bindings...);
+  if (const refusal why = check_inputs<Network>(known); !why.ok()) stop(why);
+  return known;
+}
+
+// A figure of a network as a constant, of extents that are constants: refused where it cannot be planned, or counted.
+template <template <class, auto...> class Figure, class Network, auto... Bindings>
+constexpr auto counted_constant() {
+  using bound = verdict_of<bound_check<Network, Bindings...>>;
+  bound::template refuse<bound>();
+  if constexpr (bound::ok) {
+    using counted = verdict_of<Figure<Network, Bindings...>>;
+    counted::template refuse<counted>();
+    return Figure<Network, Bindings...>::of;
+  } else {
+    return std::remove_const_t<decltype(Figure<Network, Bindings...>::of)>{};
+  }
+}
 
 }  // namespace tessera::detail

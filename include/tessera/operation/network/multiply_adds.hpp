@@ -53,7 +53,7 @@ constexpr arithmetic_value arithmetic_under(const bound_extents& known) {
 }
 template <class Network, int Node, auto... Bindings>
 inline constexpr arithmetic_value arithmetic_planned_anew =
-    arithmetic_of(bound_node<Network, Node, Bindings...>::plan, Network::program.nodes[Node].record->elements)
+    arithmetic_of(bound_plan<Network, Node, Bindings...>, Network::program.nodes[Node].record->elements)
         .again(Network::program.times_again(Node));
 
 template <class Network, auto... Bindings>

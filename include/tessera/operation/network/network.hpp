@@ -46,9 +46,8 @@ constexpr const void* kept_of() {
 
 template <class On>
 inline constexpr layer_record layer_record_of{
-    On::layer::name, is_only_here(typename On::layer{}), is_move<typename On::layer>,
-    &On::plan,       On::elements,                       kept_of<typename On::layer>(),
-    follows_names(On::planned)};
+    On::layer::name, is_only_here(typename On::layer{}), is_move<typename On::layer>, &On::plan,
+    On::elements,    kept_of<typename On::layer>(),      follows_names(On::planned)};
 
 /// Notes what types know.
 struct plans {
@@ -175,44 +174,6 @@ inline constexpr kind engine::kind_of<refused_network<Verdict, In>> = kind::netw
 
 namespace detail {
 
-template <class List, class... Bindings>
-struct list_bindings_check;
-template <class... T, class... Bindings>
-struct list_bindings_check<type_list<T...>, Bindings...> {
-  static constexpr refusal value = first_of(bindings_check<T, T, Bindings...>::value...);
-};
-
-// The bindings with which a network's figures are asked.
-template <class Network, class... Bindings>
-struct network_bindings_check {
-  static constexpr refusal value = first_of(list_bindings_check<typename Network::inputs, Bindings...>::value,
-                                            list_bindings_check<typename Network::outputs, Bindings...>::value);
-};
-template <class Network, class... Bindings>
-using network_bindings = verdict_of<network_bindings_check<Network, Bindings...>>;
-
-// Extents that run time gives, which the inputs do not contradict.
-template <class Network, class... Bindings>
-constexpr bound_extents checked_extents(const Bindings&... bindings) {
-  const bound_extents known = extents_bound(bindings...);
-  if (const refusal why = check_inputs<Network>(known); !why.ok()) stop(why);
-  return known;
-}
-
-// A figure of a network as a constant, of extents that are constants: refused where it cannot be planned, or counted.
-template <template <class, auto...> class Figure, class Network, auto... Bindings>
-constexpr auto counted_constant() {
-  using bound = verdict_of<bound_check<Network, Bindings...>>;
-  bound::template refuse<bound>();
-  if constexpr (bound::ok) {
-    using counted = verdict_of<Figure<Network, Bindings...>>;
-    counted::template refuse<counted>();
-    return Figure<Network, Bindings...>::of;
-  } else {
-    return std::remove_const_t<decltype(Figure<Network, Bindings...>::of)>{};
-  }
-}
-
 // What a layer moves, as constants of its own: a network's are many, however long it is.
 template <const auto* Record, auto... Bindings>
 struct constant_exchanges {
@@ -268,7 +229,7 @@ constexpr traffic_value traffic_under(const bound_extents& known) {
 template <class Network, int Node, auto... Bindings>
 struct exchanges_planned_anew {
   static constexpr layer_exchanges of =
-      exchanges_of(bound_node<Network, Node, Bindings...>::plan, Network::program.nodes[Node].record->elements, {});
+      exchanges_of(bound_plan<Network, Node, Bindings...>, Network::program.nodes[Node].record->elements, {});
   static constexpr traffic_value counted =
       counted_traffic<exchanges_planned_anew, Network::program.nodes[Node].record->elements[0]>().again(
           Network::program.times_again(Node));

@@ -111,7 +111,7 @@ constexpr memory_value memory_under(const bound_extents& known, node_memory* nod
 }
 template <class Network, int Node, auto... Bindings>
 inline constexpr layer_memory memory_planned_anew =
-    memory_of(bound_node<Network, Node, Bindings...>::plan, Network::program.nodes[Node].record->elements);
+    memory_of(bound_plan<Network, Node, Bindings...>, Network::program.nodes[Node].record->elements);
 
 template <class Network, auto... Bindings>
 struct constant_peak {

@@ -23,8 +23,8 @@ constexpr bool follows_names(const layer_plan& p) {
   bool all = true;
   p.each_layout([&](const layout& x) {
     for (const dimension& d : x.dims)
-      all = all && (d.extent != dynamic || (d.kind == cover::tiled && d.bounds == nullptr && d.tag.size > 0 &&
-                                            !(d.tag == unnamed)));
+      all = all && (d.extent != dynamic ||
+                    (d.kind == cover::tiled && d.bounds == nullptr && d.tag.size > 0 && !(d.tag == unnamed)));
   });
   return all;
 }

@@ -12,7 +12,8 @@ constexpr unsigned open_dimensions(const layout& of_type) {
   return open;
 }
 
-/// An operand with extents that its type may not know. Those have a name, so that plans choose as they did for the type.
+/// An operand with extents that its type may not know. Those have a name, so that plans choose as they did for the
+/// type.
 constexpr layout with_open(layout x, unsigned open) {
   for (int d = 0; d < x.dims.count; ++d) {
     dimension& dim = x.dims[d];
