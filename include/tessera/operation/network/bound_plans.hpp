@@ -10,11 +10,13 @@
 
 namespace tessera::detail {
 
-template <class Network, class Indices = indices_below<Network::program.count>>
-inline constexpr bool planned_anew = false;
-template <class Network, int... Node>
-inline constexpr bool planned_anew<Network, indices<Node...>> =
-    !(Network::program.nodes[Node].record->follows_names && ...);
+constexpr bool follow_names(const auto& program) {
+  for (int i = 0; i < program.count; ++i)
+    if (!program.nodes[i].record->follows_names) return false;
+  return true;
+}
+template <class Network>
+inline constexpr bool planned_anew = !follow_names(Network::program);
 
 // The values of bindings, by their names.
 template <class... Bindings>

@@ -62,7 +62,8 @@ struct constant_multiply_adds {
   static constexpr arithmetic_value counted(indices<Node...>) {
     if constexpr (planned_anew<Network>) {
       arithmetic_value all;
-      ((all += arithmetic_planned_anew<Network, Node, Bindings...>), ...);
+      for (const arithmetic_value& one : {arithmetic_value(), arithmetic_planned_anew<Network, Node, Bindings...>...})
+        all += one;
       return all;
     } else {
       return program_arithmetic<Network::program>::template constant<Bindings...>();
