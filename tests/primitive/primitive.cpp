@@ -18,6 +18,17 @@ using grid = mesh<row, col>;
 template <class... Entries>
 using over = tensor<partition<grid, Entries...>, shape<batch, dim<7>>, double>;
 
+/// The code by which a value is refused.
+template <class F>
+std::string code_of(const F& f) {
+  try {
+    f();
+  } catch (const refused_value& e) {
+    return e.why.because->code;
+  }
+  return "";
+}
+
 }  // namespace
 
 TEST_CASE("operations and verbs lead between meshes that differ by an axis of extent 1", "[plan]") {
@@ -99,6 +110,32 @@ TEST_CASE("a verb is the identity where its axes have extent 1", "[plan]") {
                  0);
   STATIC_REQUIRE(named_primitive<verb::all_gather, tiles, copies>::plan().steps.empty());
   STATIC_REQUIRE(named_primitive<verb::all_reduce, terms, copies>::plan().steps.empty());
+}
+
+TEST_CASE("more bytes than can be counted are refused, as more elements are", "[refusal]") {
+  using x = over<blocks<row>, whole>;
+  using y = over<whole, whole>;
+  using there = primitive<x, y>;
+  using way = composition<there, primitive<y, x>, there>;
+  const index_t most = INT64_MAX / (6 * 7 / 2 * 8);  // rows, of which each of 6 workers lacks half, in double
+  CHECK(there::bytes(bind<batch>(most / 2 * 2)) == there::cost(bind<batch>(most / 2 * 2)).total * 8);
+  CHECK(code_of([&] { there::bytes(bind<batch>(most + 2)); }) == "tessera.cost.overflow");
+  CHECK(there::cost(bind<batch>(most + 2)).total > 0);
+  CHECK(code_of([&] { way::bytes(bind<batch>(most)); }) == "tessera.cost.overflow");
+  CHECK(way::cost(bind<batch>(most)).total == 2 * there::cost(bind<batch>(most)).total);
+  CHECK(code_of([&] { way::cost(bind<batch>(6 * most)); }) == "tessera.cost.overflow");
+}
+
+TEST_CASE("extents that contradict explicit lengths are refused", "[refusal]") {
+  using x = over<lengths<row, dim<5>, dim<5>>, whole>;
+  using y = over<whole, whole>;
+  using there = primitive<x, y>;
+  CHECK(there::cost(bind<batch>(10)).total == primitive<over<blocks<row>, whole>, y>::cost(bind<batch>(10)).total);
+  for (const index_t n : {0, 5, 20}) {
+    CHECK(code_of([&] { there::plan(bind<batch>(n)); }) == "tessera.lengths.sum");
+    CHECK(code_of([&] { there::cost(bind<batch>(n)); }) == "tessera.lengths.sum");
+    CHECK(code_of([&] { there::bytes(bind<batch>(n)); }) == "tessera.lengths.sum");
+  }
 }
 
 }  // namespace tessera::testing

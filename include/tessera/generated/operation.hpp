@@ -334,6 +334,15 @@ template <class... Told> struct split_through_part {
                   "extent: grains<inner extent, axes...>");
   }
 };
+template <class... Told> struct grain_not_known {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.rule.merged] a cut of this dimension becomes one in grains of what is merged with it, "
+                  "and those extents are not known; write dim<n> in the shape, let the parts come out even, or "
+                  "repartition first");
+  }
+};
 template <class... Told> struct ranges_not_known {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -478,6 +487,14 @@ template <class... Told> struct norm_not_positive {
   template <class Where> static constexpr void refuse() {
     static_assert(Where::ok,
                   "[tessera.function.norm] the p of a norm is above 0; write a larger one, or infinity");
+  }
+};
+template <class... Told> struct nothing_is_largest {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.function.empty] of no elements none is the largest or the smallest; take this of a "
+                  "dimension that has some");
   }
 };
 template <class... Told> struct activation_undefined {
@@ -907,6 +924,11 @@ template <> struct verdict_for<&code::split_through_part> {
       with::dimension<Why::number(1)>,
       with::inner_extent<Why::number(2)>>;
 };
+template <> struct verdict_for<&code::grain_not_known> {
+  template <class Why> using type = verdicts::grain_not_known<
+      with::operand<Why::number(0)>,
+      with::dimension<Why::number(1)>>;
+};
 template <> struct verdict_for<&code::ranges_not_known> {
   template <class Why> using type = verdicts::ranges_not_known<with::dimension<Why::number(0)>>;
 };
@@ -981,6 +1003,9 @@ template <> struct verdict_for<&code::not_single> {
 };
 template <> struct verdict_for<&code::norm_not_positive> {
   template <class Why> using type = verdicts::norm_not_positive<>;
+};
+template <> struct verdict_for<&code::nothing_is_largest> {
+  template <class Why> using type = verdicts::nothing_is_largest<with::dimension<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::activation_undefined> {
   template <class Why> using type = verdicts::activation_undefined<>;

@@ -41,10 +41,10 @@ struct network_rows {
     constexpr const auto& program = Network::program;
     const detail::bound_extents known = detail::extents_bound(bindings...);
     std::array<node_memory, program.count + 1> lives;
-    memory = detail::program_memory<Network::program, typename Network::inputs>::under(known, lives.data());
+    memory = detail::memory_under<Network>(known, lives.data());
     add_inputs(typename Network::inputs{}, bindings...);
     const auto row_of = [&](const program_value& v) { return v.node < 0 ? v.index : program.inputs + v.node; };
-    for (int i = 0; i < program.count; ++i) {
+    detail::each_plan<Network>(known, [&](int i, const layer_plan& p) {
       const auto& node = program.nodes[i];
       network_row row;
       row.name = node.record->name;
@@ -52,8 +52,7 @@ struct network_rows {
       row.scope = node.scope;
       row.number = node.number;
       for (int k = 0; k < node.operands; ++k) row.reads.push_back(row_of(program.operand(node, k)));
-      row.plan = node.record->plan();
-      detail::bind_all(row.plan, known);
+      row.plan = p;
       for (int k = 0; k < row.plan.outputs(); ++k) row.lies.push_back(row.plan.output(k));
       row.traffic = traffic_of(row.plan, node.record->elements).again(program.times_again(i));
       if (detail::takes_tied(program, i)) row.traffic = detail::traffic_of_tied(program, i).instead_of(row.traffic);
@@ -61,7 +60,7 @@ struct network_rows {
       arithmetic += row.arithmetic;
       row.lives = lives[static_cast<std::size_t>(i)];
       rows.push_back(std::move(row));
-    }
+    });
     for (int i = 0; i < program.outputs; ++i) {
       network_row row;
       row.is = network_row::kind::output;

@@ -102,6 +102,10 @@ inline constexpr reason operand_of_other_dimensions{
 inline constexpr reason split_through_part{"tessera.rule.split", "operand, dimension, inner extent",
                                            "the cut goes through what becomes one inner dimension; cut in grains of "
                                            "that extent: grains<inner extent, axes...>"};
+inline constexpr reason grain_not_known{
+    "tessera.rule.merged", "operand, dimension",
+    "a cut of this dimension becomes one in grains of what is merged with it, and those extents are not known; write "
+    "dim<n> in the shape, let the parts come out even, or repartition first"};
 inline constexpr reason ranges_not_known{"tessera.concat.extent", "dimension",
                                          "tensors are put end to end along a cut dimension whose extents are known; "
                                          "write dim<n> in the shapes, or repartition it whole first"};
@@ -153,6 +157,9 @@ inline constexpr reason not_single{
     "only a dimension of one element is dropped or repeated; sum over it, or slice it first"};
 inline constexpr reason norm_not_positive{"tessera.function.norm", "",
                                           "the p of a norm is above 0; write a larger one, or infinity"};
+inline constexpr reason nothing_is_largest{
+    "tessera.function.empty", "dimension",
+    "of no elements none is the largest or the smallest; take this of a dimension that has some"};
 inline constexpr reason activation_undefined{
     "tessera.function.options", "",
     "the activation is nothing for these options: celu and softplus divide by their first, softshrink's is not below "

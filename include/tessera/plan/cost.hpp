@@ -41,4 +41,15 @@ constexpr refusal check(const cost& c) {
 
 }  // namespace engine
 
+namespace detail {
+
+// A figure that can be counted.
+template <class Figure>
+constexpr Figure within_count(const Figure& all) {
+  if (!check(all).ok()) stop(check(all));  // [tessera.cost.overflow] more moves or is computed than can be counted
+  return all;
+}
+
+}  // namespace detail
+
 }  // namespace tessera

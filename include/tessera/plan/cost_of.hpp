@@ -40,10 +40,10 @@ constexpr index_t lower_bound(const transfer& plan, int rank) {
   return needed - held;
 }
 
-/// Refuses a layout of which an extent or lengths are not known.
+/// Refuses a layout of which an extent, what a window gives along it, or lengths are not known.
 constexpr void throw_if_lengths_unknown(const layout& x) {
   for (int d = 0; d < x.dims.count; ++d) {
-    if (x.dims[d].extent == dynamic) stop(refusal{code::extent_not_bound, d});
+    if (x.dims[d].extent == dynamic || x.dims[d].outputs == dynamic) stop(refusal{code::extent_not_bound, d});
     if (x.dims[d].bounds == learned) stop(refusal{code::lengths_not_known, d});
   }
 }

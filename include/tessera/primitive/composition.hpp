@@ -106,11 +106,11 @@ struct composition {
   static constexpr tessera::cost cost(const Bindings&... bindings) {
     tessera::cost sum;
     if constexpr (verdict::ok) ((sum += Fs::cost(bindings...)), ...);
-    return sum;
+    return detail::within_count(sum);
   }
   template <class... Bindings>
   static constexpr index_t bytes(const Bindings&... bindings) {
-    return cost(bindings...).total * engine::bytes_of(detail::described<domain>::value.element);
+    return detail::bytes_moved(cost(bindings...), detail::described<domain>::value.element);
   }
 
   static_assert(

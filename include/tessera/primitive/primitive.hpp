@@ -16,6 +16,8 @@ constexpr bool is_static(const layout& x) {
   return true;
 }
 
+constexpr index_t bytes_moved(const cost& c, element e) { return within_count(c * bytes_of(e)).total; }
+
 // The adjoint of a refused primitive: it leads between the same tensors and says nothing more.
 template <class From, class To>
 struct refused_primitive {
@@ -141,7 +143,8 @@ class primitive {
       using known = engine::verdict_of<detail::bindings_check<domain, codomain, Bindings...>>;
       known::template refuse<known>();
       if constexpr (known::ok)
-        return change_between(detail::bound_all(from_, bindings...), detail::bound_all(to_, bindings...));
+        return change_between(detail::as_bound(detail::bound_all(from_, bindings...)),
+                              detail::as_bound(detail::bound_all(to_, bindings...)));
     }
     return change{};
   }
@@ -157,10 +160,7 @@ class primitive {
         counted::template refuse<counted>();
         return detail::static_cost<domain, codomain>::of;
       } else if constexpr (known::ok) {
-        const tessera::cost c = engine::cost_of(plan(bindings...));
-        if (!engine::check(c).ok())
-          engine::stop(engine::check(c));  // [tessera.cost.overflow] more moves or is computed than can be counted
-        return c;
+        return detail::within_count(engine::cost_of(plan(bindings...)));
       }
     }
     return tessera::cost{};
@@ -169,7 +169,7 @@ class primitive {
   /// The bytes that all workers receive.
   template <class... Bindings>
   static constexpr index_t bytes(const Bindings&... bindings) {
-    return cost(bindings...).total * engine::bytes_of(detail::described<domain>::value.element);
+    return detail::bytes_moved(cost(bindings...), detail::described<domain>::value.element);
   }
 
  private:

@@ -15,6 +15,9 @@ enum class cover : signed char { tiled, haloed, pending };
 
 namespace engine {
 
+/// The name of dynamic extents that have none of their own.
+inline constexpr text unnamed{"dyn"};
+
 /// One dimension of a tensor: its extent and how it is cut.
 struct dimension {
   index_t extent = 0;
@@ -26,6 +29,9 @@ struct dimension {
   bool zigzag = false;  ///< part k of p is chunks k and 2p − 1 − k of 2p, two intervals
   index_t outputs = 0;  ///< haloed: extent of the dimension whose parts the window serves
   window needs;         ///< haloed: which inputs an output needs
+
+  /// Whether types know its extent: then plans may follow from it. One that run time knows has a name still.
+  constexpr bool has_static_extent() const { return extent != dynamic && tag.size == 0; }
 
   /// How many elements are never split.
   constexpr index_t grain() const { return glued + 1; }

@@ -18,6 +18,7 @@ struct dim {
 struct dyn : detail::is_a<kind::extent> {
   static constexpr index_t extent = dynamic;
 };
+static_assert(engine::unnamed == engine::short_name_of<dyn>());
 
 /// The global extents of a tensor: `shape<batch, dim<784>>`.
 template <class... Dims>

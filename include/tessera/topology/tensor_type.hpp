@@ -176,6 +176,12 @@ inline constexpr const tensor_value& value_of = detail::accepted_tensor<T>::valu
 
 namespace detail {
 
+// A layout whose extents are given; what the rest of it contradicts is refused by the code of a type that says so.
+constexpr layout as_bound(const layout& x) {
+  if (const refusal why = check(x); !why.ok()) stop(why);
+  return x;
+}
+
 // The bindings with which a plan between tensor types is asked: one for each dynamic extent, and all lengths are known.
 template <class From, class To, class... Bindings>
 struct bindings_check {

@@ -59,4 +59,49 @@ TEST_CASE("an open sequence brings more as it grows, up to its window", "[law][p
   CHECK(bytes(1000) == 3 * row);
 }
 
+namespace {
+
+template <int P, class Layer>
+struct of_heads {
+  constexpr auto operator()(auto x) const {
+    const auto [q, k, v] = x | nn::heads<P, P, 4>{};
+    return Layer{}(q, k, v);
+  }
+};
+
+/// Whether a layer meets a sequence in the same form for a type and for all lengths that run time may know, and moves
+/// what is counted of the type.
+template <int P, class... Options>
+bool in_the_form_of_its_type() {
+  using layer = nn::attention<fewest_bytes<line<P>>, Options...>;
+  using input = sequences<P, false, letters>;
+  const auto plan_on = [](const tensor_value& x) {
+    const layer_plan heads = nn::heads<P, P, 4>::plan(x);
+    const auto of = [&](int i) { return tensor_value{heads.output(i), x.element}; };
+    return layer::plan(of(0), of(1), of(2));
+  };
+  const layer_plan typed = plan_on(value_of<input>);
+  bool alike = typed.why.ok();
+  for (const index_t n : {1, 2, P, 4 * P, 41, 1000}) {
+    tensor_value x = value_of<input>;
+    bind_extent(x.layout, short_name_of<letters>(), n);
+    const layer_plan p = plan_on(x);
+    const operand_elements e{{x.element, x.element, x.element}, 3};
+    const direction moves = traffic_of(p, e).forward;
+    alike = alike && p.why.ok() && p.exchanges() == typed.exchanges() &&
+            traffic<network_type<of_heads<P, layer>, input>>(bind<letters>(n)).forward.bytes == moves.bytes;
+  }
+  return alike;
+}
+
+}  // namespace
+
+TEST_CASE("the form that moves fewest bytes is that of the type, whatever length run time knows", "[law]") {
+  CHECK(in_the_form_of_its_type<4>());
+  CHECK(in_the_form_of_its_type<4, sliding_window<1, 1>>());
+  CHECK(in_the_form_of_its_type<2, sliding_window<3, 0>, causal>());
+  CHECK(in_the_form_of_its_type<4, sliding_window<40, 40>>());
+  CHECK(in_the_form_of_its_type<2, causal>());
+}
+
 }  // namespace tessera::testing::open_sequences

@@ -14,6 +14,7 @@ namespace {
 struct upper : axis<2> {};
 struct lower : axis<2> {};
 struct many : dyn {};
+constexpr text many_is = short_name_of<many>();
 using plane = mesh<upper, lower>;
 
 // Functions that exchange inside, of a dimension that is cut in three.
@@ -83,6 +84,46 @@ TEST_CASE("tensors that are put end to end along a cut dimension go to their ran
                      tensor<partition<plane, blocks<upper>, blocks<lower>>, shape<dim<12>, dim<6>>, double>>);
   // half of the twelve rows leave coordinate 0
   STATIC_REQUIRE(traffic<network_type<joining_rows, rows>>().forward.bytes == 6 * 6 * 8);
+}
+
+TEST_CASE("a range up to the far end is that of a dimension whose extent comes later", "[plan][refusal]") {
+  using rows = tensor<partition<plane, whole, blocks<lower>>, shape<many, dim<6>>, double>;
+  using range = functions::slice<0, 2, -1>;
+  constexpr functions::engine::function_value open = range{}.on(value_of<rows>);
+  STATIC_REQUIRE(open.why.ok());
+  STATIC_REQUIRE(open.result.layout.dims[0].extent == dynamic);
+  using kept = result_type<range, rows>;
+  STATIC_REQUIRE(tessera::detail::cut_alike(value_of<kept>.layout, value_of<rows>.layout));
+  for (index_t n = 0; n < 8; ++n) {
+    const functions::engine::function_value y =
+        range{}.on({bound(value_of<rows>.layout, many_is, n), element::float64});
+    CHECK(y.why.ok() == (n >= 3));
+    if (y.why.ok()) CHECK(y.result.layout.dims[0].extent == n - 3);
+  }
+  using parts = tensor<partition<plane, blocks<lower>, whole>, shape<many, dim<6>>, double>;
+  STATIC_REQUIRE(range{}.on(value_of<parts>).why.because->code == std::string_view("tessera.rule.window"));
+}
+
+TEST_CASE("the largest of no elements is refused, and so is where it stands", "[refusal]") {
+  constexpr auto code = [](const functions::engine::function_value& y) {
+    return y.why.ok() ? std::string_view() : y.why.because->code;
+  };
+  const auto judge = [&](const auto& f, bool of_columns, bool of_rows) {
+    for (const index_t n : {0, 3})
+      for (const index_t m : {0, 6}) {
+        tensor_value x = value_of<cut_rows>;
+        x.layout.dims[0].extent = n;
+        x.layout.dims[1].extent = m;
+        const bool some = (!of_rows || n > 0) && (!of_columns || m > 0);
+        CHECK(code(f.on(x)) == (some ? "" : "tessera.function.empty"));
+      }
+  };
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  judge(functions::argument<1, true>{}, true, false);
+  judge(functions::argument<1, false>{}, true, false);
+  judge(functions::norm<combine::max, 1>{{}, infinity}, true, false);
+  judge(functions::norm<combine::max>{{}, infinity}, true, true);
+  judge(functions::norm<combine::sum, 1>{}, false, false);
 }
 
 }  // namespace tessera::testing

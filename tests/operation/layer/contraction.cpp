@@ -69,4 +69,39 @@ TEST_CASE("a linear layer takes as many dimensions as a tensor has", "[plan]") {
   STATIC_REQUIRE(sequential_type<deep, nn::linear<3>>::program.count == 1);
 }
 
+namespace {
+
+struct height : dyn {};
+
+/// Whether a layer stores its weight alike for a type and for all extents that run time may know.
+template <class Layer, class T>
+bool as_its_type() {
+  const layer_plan typed = Layer::plan(value_of<T>);
+  bool alike = typed.why.ok();
+  for (index_t n = 3; n < 40; ++n) {
+    tensor_value x = value_of<T>;
+    bind_extent(x.layout, short_name_of<height>(), n);
+    const layer_plan p = Layer::plan(x);
+    alike = alike && p.why.ok() && same(p.stored(0), typed.stored(0)) && same(p.weight(0), typed.weight(0));
+  }
+  return alike;
+}
+
+}  // namespace
+
+TEST_CASE("the weight's cut is that of the type, whatever extents run time knows", "[law]") {
+  using lines = tensor<partition<grid, whole, blocks<row, col>, whole>, shape<batch, dim<8>, height>, double>;
+  CHECK(as_its_type<nn::conv<2, kernel<3>>, lines>());
+  CHECK(as_its_type<nn::conv<8, kernel<3>>, lines>());
+  CHECK(as_its_type<nn::conv<8, kernel<3>, padding<4>>, lines>());
+  CHECK(as_its_type<nn::conv<8, kernel<3>, stride<2>, padding<1>>, lines>());
+  CHECK(as_its_type<nn::conv_transpose<2, kernel<2>, stride<4>>, lines>());
+  CHECK(as_its_type<nn::conv_transpose<5, kernel<3>, stride<2>>, lines>());
+  CHECK(as_its_type<nn::conv_transpose<20, kernel<2>, stride<2>>, lines>());
+  using parts = tensor<partition<grid, whole, blocks<row>, blocks<col>>, shape<batch, dim<8>, height>, double>;
+  CHECK(as_its_type<nn::conv_transpose<2, kernel<3>, stride<3>>, parts>());
+  CHECK(as_its_type<nn::conv_transpose<8, kernel<4>, stride<2>, padding<1>>, parts>());
+  CHECK(as_its_type<nn::conv_transpose<2, kernel<5>, stride<2>>, parts>());
+}
+
 }  // namespace tessera::testing

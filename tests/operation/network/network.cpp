@@ -73,6 +73,96 @@ TEST_CASE("some extents of a budget are constants, and the others are given", "[
                  multiply_adds<net>(bind<batch>(6), bind<length>(5)));
 }
 
+namespace {
+
+struct height : dyn {};
+struct width : dyn {};
+
+/// Whether all figures of a network whose extents are given are those of one whose type knows them.
+template <class Module, template <class, class, class> class In>
+bool counts_as_if_known() {
+  using open = network_type<Module, In<batch, height, width>>;
+  using some = network_type<Module, In<batch, dim<16>, dim<6>>>;
+  using known = network_type<Module, In<dim<4>, dim<16>, dim<6>>>;
+  constexpr auto alike = [](const traffic_value& t, const memory_value& m, const arithmetic_value& a) {
+    return t == traffic<known>() && m == peak_memory<known>() && a == multiply_adds<known>();
+  };
+  return alike(traffic<open>(bind<batch>(4), bind<height>(16), bind<width>(6)),
+               peak_memory<open>(bind<batch>(4), bind<height>(16), bind<width>(6)),
+               multiply_adds<open>(bind<batch>(4), bind<height>(16), bind<width>(6))) &&
+         alike(traffic<open, bind<batch>(4), bind<height>(16), bind<width>(6)>(),
+               peak_memory<open, bind<batch>(4), bind<height>(16), bind<width>(6)>(),
+               multiply_adds<open, bind<batch>(4), bind<height>(16), bind<width>(6)>()) &&
+         alike(traffic<some, bind<batch>(4)>(), peak_memory<some>(bind<batch>(4)), multiply_adds<some>(bind<batch>(4)));
+}
+
+template <class B, class H, class W>
+using cut_pictures = tensor<partition<grid, whole, whole, blocks<row>, blocks<col>>, shape<B, dim<4>, H, W>, double>;
+template <class B, class H, class W>
+using whole_pictures = tensor<partition<grid, blocks<row, col>, whole, whole, whole>, shape<B, dim<4>, H, W>, double>;
+template <class B, class, class>
+using sequences = tensor<partition<grid, blocks<row>, whole, whole>, shape<B, dim<10>, dim<8>>, double>;
+
+using convolves = nn::chain<nn::conv<4, kernel<3, 3>, padding<1, 1>>, nn::relu,
+                            nn::conv<6, kernel<3, 5>, stride<2>, padding<1, 2>>, nn::global_avg_pool>;
+using shrinks = nn::chain<nn::conv<4, kernel<3, 3>>, nn::max_pool<kernel<2, 2>>>;
+using pools = nn::chain<nn::max_pool<kernel<3, 3>, stride<2>, padding<1>>, nn::avg_pool<kernel<2, 2>, stride<1>>,
+                        nn::global_avg_pool>;
+using grows = nn::chain<nn::upsample<factor<2, 2>>, nn::conv_transpose<3, kernel<3, 3>, padding<1>>, nn::batch_norm<>,
+                        nn::global_avg_pool, nn::linear<5>>;
+using reflects =
+    nn::chain<nn::pad<padding_at<3, 2>, padding_mode<boundary::reflect>>, nn::slice<3, 1, -2>, nn::global_avg_pool>;
+struct flattens {
+  constexpr auto operator()(auto x) const {
+    return mean<0>(flatten<0, 1>(x) | nn::linear<12>{} | nn::relu{} | nn::linear<5>{});
+  }
+};
+
+/// The code by which a figure is refused.
+template <class F>
+std::string_view code_of(const F& figure) {
+  try {
+    figure();
+  } catch (const refused_value& e) {
+    return e.why.because->code;
+  }
+  return "";
+}
+template <class Network, class... Bindings>
+bool all_refuse(std::string_view code, const Bindings&... extents) {
+  return code_of([&] { traffic<Network>(extents...); }) == code &&
+         code_of([&] { peak_memory<Network>(extents...); }) == code &&
+         code_of([&] { multiply_adds<Network>(extents...); }) == code;
+}
+
+}  // namespace
+
+TEST_CASE("a network of open extents is counted as one that knows them, along windows and behind them", "[law]") {
+  CHECK(counts_as_if_known<convolves, cut_pictures>());
+  CHECK(counts_as_if_known<convolves, whole_pictures>());
+  CHECK(counts_as_if_known<shrinks, cut_pictures>());  // its output's extents have no name
+  CHECK(counts_as_if_known<pools, cut_pictures>());
+  CHECK(counts_as_if_known<pools, whole_pictures>());
+  CHECK(counts_as_if_known<grows, whole_pictures>());
+  CHECK(counts_as_if_known<reflects, whole_pictures>());
+  CHECK(counts_as_if_known<flattens, sequences>());
+}
+
+TEST_CASE("extents that a layer does not take, or that contradict an input, are refused where they are given",
+          "[refusal]") {
+  using pictures = cut_pictures<batch, height, width>;
+  using wide = network_type<nn::chain<nn::conv<4, kernel<5, 3>>, nn::global_avg_pool>, pictures>;
+  CHECK(all_refuse<wide>("", bind<batch>(2), bind<height>(5), bind<width>(3)));
+  CHECK(all_refuse<wide>("tessera.window.kernel", bind<batch>(2), bind<height>(3), bind<width>(3)));
+  using mirrored = network_type<reflects, pictures>;
+  CHECK(all_refuse<mirrored>("", bind<batch>(2), bind<height>(9), bind<width>(4)));
+  CHECK(all_refuse<mirrored>("tessera.window.reflect", bind<batch>(2), bind<height>(9), bind<width>(3)));
+  using parts = tensor<partition<grid, lengths<row, dim<5>, dim<5>>, whole>, shape<batch, dim<6>>, double>;
+  using net = network_type<nn::chain<nn::linear<4>, nn::repartition<partition<grid, whole, blocks<row>>>>, parts>;
+  CHECK(all_refuse<net>("", bind<batch>(10)));
+  for (const index_t n : {0, 4, 20}) CHECK(all_refuse<net>("tessera.lengths.sum", bind<batch>(n)));
+}
+
 TEST_CASE("a layer's result on another mesh is named on that mesh", "[plan]") {
   struct ring : axis<4> {};
   struct one : axis<1> {};

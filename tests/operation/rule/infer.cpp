@@ -28,6 +28,42 @@ TEST_CASE("blocks that come out even are split as grains are", "[plan][refusal]"
   CHECK(refused(20, 4).ok());
 }
 
+TEST_CASE("a cut that is merged with an open extent is right for all its values, or refused", "[law][refusal]") {
+  struct many : dyn {};
+  using rows = tensor<partition<grid, blocks<row>, whole>, shape<dim<6>, many>, double>;
+  static constexpr signature joins = operation("ab->z").merged("ab", 'z').linear();
+  const auto joined = [](const layout& x) {
+    static_vector<operand, 4> one = no_items<operand, 4>;
+    one.push({x, false});
+    return infer(joins, one);
+  };
+  int accepted = 0;
+  int refused = 0;
+  for (index_t n = 0; n < 20; ++n)
+    for (index_t grain = 1; grain < 4; ++grain)
+      for (const bool zigzag : {false, true}) {
+        layout x = value_of<rows>.layout;
+        x.dims[0].extent = n;
+        x.dims[0].set_grain(grain);
+        x.dims[0].zigzag = zigzag;
+        const inferred typed = joined(x);
+        bool right = true;
+        for (index_t m = 1; m < 7; ++m) {
+          layout known = x;
+          known.dims[1].extent = m;
+          layout y = typed.why.ok() ? typed.layout : joined(known).layout;
+          y.dims[0].extent = n * m;
+          if (!typed.why.ok()) y.dims[0].set_grain(grain);
+          right = right && same(canonical(y), canonical(joined(known).layout));
+        }
+        CHECK(right == typed.why.ok());
+        if (!typed.why.ok()) CHECK(typed.why.is(code::grain_not_known));
+        ++(typed.why.ok() ? accepted : refused);
+      }
+  CHECK(accepted > 10);
+  CHECK(refused > 10);
+}
+
 TEST_CASE("operands meet on meshes that differ by axes of extent 1", "[law]") {
   dice d{22};
   int accepted = 0;

@@ -129,6 +129,12 @@ static_assert(bad::program.count >= 0);
 #elif defined(DYNAMIC_FLATTENED)
 // expect: [tessera.layer.dynamic] && at_layer<1, && tessera::verdicts::extent_not_static<tessera::with::dimension<1>>
 using bad =
+    ts::sequential_type<images<channels, ts::shape<batch, ts::dim<4>, width, ts::dim<8>>>, nn::flatten, nn::linear<8>>;
+static_assert(bad::program.count >= 0);
+#elif defined(DYNAMIC_FLATTENED_UNEVEN)
+// expect: [tessera.rule.merged] && at_layer<0, &&
+// tessera::verdicts::grain_not_known<tessera::with::operand<0>, tessera::with::dimension<1>>
+using bad =
     ts::sequential_type<images<channels, ts::shape<batch, ts::dim<3>, width, ts::dim<8>>>, nn::flatten, nn::linear<8>>;
 static_assert(bad::program.count >= 0);
 #endif

@@ -22,16 +22,30 @@ inline engine::box_transfer transfer_of(int peer, const box& where, const holdin
   return l;
 }
 
-// Boxes of a product that lie end to end go as one.
+// Boxes of a product that lie end to end go as one, and so do those that come of it. The pieces of a zigzag lie side by
+// side in the tensors of its workers.
 inline void join_ends(std::vector<engine::box_transfer>& transfers) {
-  std::vector<engine::box_transfer> all;
-  for (const engine::box_transfer& l : transfers) {
-    const auto before =
-        std::find_if(all.begin(), all.end(), [&](const engine::box_transfer& k) { return k.ends_at(l) >= 0; });
-    if (before == all.end()) all.push_back(l);
-    else before->extents[before->ends_at(l)] += l.extents[before->ends_at(l)];
-  }
-  transfers = std::move(all);
+  std::size_t before = 0;
+  do {
+    before = transfers.size();
+    std::vector<engine::box_transfer> all;
+    for (const engine::box_transfer& l : transfers) {
+      const auto met = std::find_if(all.begin(), all.end(), [&](const engine::box_transfer& k) {
+        return k.ends_at(l) >= 0 || l.ends_at(k) >= 0;
+      });
+      if (met == all.end()) {
+        all.push_back(l);
+        continue;
+      }
+      const bool behind = met->ends_at(l) >= 0;
+      const engine::box_transfer& first = behind ? *met : l;
+      const int along = first.ends_at(behind ? l : *met);
+      const index_t length = met->extents[along] + l.extents[along];
+      if (!behind) *met = l;
+      met->extents[along] = length;
+    }
+    transfers = std::move(all);
+  } while (transfers.size() < before);
 }
 
 }  // namespace detail

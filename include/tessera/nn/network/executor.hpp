@@ -7,6 +7,7 @@
 #include <tessera/nn/network/network_part.hpp>
 #include <tessera/nn/network/observer.hpp>
 #include <tessera/operation/network/network.hpp>
+#include <tessera/operation/plan/open_dimensions.hpp>
 
 #include <memory>
 #include <optional>
@@ -102,6 +103,7 @@ class executor {
     std::string path;   ///< "encoder.2", in the keys of the serial model
     std::size_t owner;  ///< the step whose parameters it has: itself, or another that is shared with it
     std::vector<std::size_t> operands;
+    std::vector<unsigned> open;  ///< the dimensions of each whose extents its type does not know
     std::size_t first_result;
     std::vector<std::size_t> done_with;  ///< values that nobody reads behind it
     functions::engine::number number;

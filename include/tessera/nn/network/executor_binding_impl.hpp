@@ -8,7 +8,10 @@ namespace tessera::nn::engine {
 
 TESSERA_INLINE layer_plan executor::state::plan_of(const step& s, const bound_program& b) const {
   std::vector<tensor_value> operands;
-  for (const std::size_t v : s.operands) operands.push_back({b.layout_of(v), b.elements[v]});
+  for (std::size_t i = 0; i < s.operands.size(); ++i) {
+    const std::size_t v = s.operands[i];
+    operands.push_back({with_open(b.layout_of(v), s.open.at(i)), b.elements[v]});
+  }
   std::vector<const tensor_value*> x;
   for (const tensor_value& one : operands) x.push_back(&one);
   const layer_plan p = s.record->plan_for(x);

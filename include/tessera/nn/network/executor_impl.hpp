@@ -39,11 +39,14 @@ TESSERA_INLINE executor::state::state(team_handle of, const program_type& p, std
     return static_cast<std::size_t>(v.index) + (v.node < 0 ? 0 : steps[static_cast<std::size_t>(v.node)].first_result);
   };
   for (const auto& node : p) {
-    step s{node.record, tessera::detail::path_of(p, node), steps.size(), {}, values, {}, node.scalar, nullptr, nullptr};
+    step s{node.record, tessera::detail::path_of(p, node), steps.size(), {}, {}, values, {}, node.scalar, nullptr,
+           nullptr};
     for (std::size_t i = 0;
          i < steps.size() && node.scope >= 0 && p.scopes[node.scope].shared && s.owner == steps.size(); ++i)
       if (p.nodes[i].scope == node.scope && p.nodes[i].number == node.number) s.owner = i;
     for (int i = 0; i < node.operands; ++i) s.operands.push_back(index_of(p.operand(node, i)));
+    const layer_plan typed = node.record->plan();
+    for (int i = 0; i < typed.inputs(); ++i) s.open.push_back(open_dimensions(typed.given(i)));
     s.called = tessera::detail::kept_name(tessera::detail::layer_at(s.path, s.record->name));
     s.seen = std::make_shared<const observed_node>(observed_node{observer, s.path, s.record->name});
     values += static_cast<std::size_t>(node.results);

@@ -10,7 +10,10 @@ TESSERA_INLINE placed_node::placed_node(const void* layer, const layer_functions
   record.only_here = functions.only_here(layer);
   record.moves_only = functions.moves_only;
   record.layer = this;
-  record.planned = [](const void* self) { return static_cast<const placed_node*>(self)->plan(); };
+  record.planned = [](const void* self, const tensor_value* const* at_hand) {
+    const placed_node& node = *static_cast<const placed_node*>(self);
+    return at_hand == nullptr ? node.plan() : node.plan_for({at_hand, node.operands_.size()});
+  };
   record.planned_for = [](const void* self, std::span<const tensor_value* const> at_hand) {
     return static_cast<const placed_node*>(self)->plan_for(at_hand);
   };

@@ -23,15 +23,10 @@ struct attention_description {
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
                              const tensor_value& v, const tensor_value* more) {
   if (!layer.why.ok()) return refused_layer(layer.why);
-  layer_plan p = detail::attention_as(layer.form, q, k, v, more);
-  if (!layer.form.chooses) return p;
-  attention_form along = layer.form;
-  along.over.resize(0);
-  const layer_plan streams = detail::attention_as(along, q, k, v, more);
-  if (!streams.why.ok()) return p;
-  operand_elements e{{q.element, k.element, v.element}, 3};
-  if (more != nullptr) e.push(more->element);
-  return p.why.ok() && detail::moved(p, e) <= detail::moved(streams, e) ? p : streams;
+  attention_form streaming = layer.form;
+  streaming.over.resize(0);
+  const bool over_heads = !layer.form.chooses || detail::chooses_heads(layer.form, streaming, q, k, v, more);
+  return detail::attention_as(over_heads ? layer.form : streaming, q, k, v, more);
 }
 constexpr layer_plan plan_of(const attention_description& layer, const tensor_value& q, const tensor_value& k,
                              const tensor_value& v) {

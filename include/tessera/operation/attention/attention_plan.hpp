@@ -213,14 +213,31 @@ constexpr layer_plan attention_as(const attention_form& form, const tensor_value
   return p;
 }
 
-// What a layer moves both ways. A dynamic extent counts as one element a worker.
-constexpr index_t moved(layer_plan p, const operand_elements& e) {
-  p.each_layout([](layout& x) {
-    for (int d = 0; d < x.dims.count; ++d)
-      if (x.dims[d].extent == dynamic) x.dims[d].extent = x.mesh.size();
-  });
+// An operand whose dynamic extents are one element a worker, also those that run time knows.
+constexpr tensor_value one_a_worker(tensor_value x) {
+  for (dimension& d : x.layout.dims)
+    if (!d.has_static_extent()) d.extent = x.layout.mesh.size();
+  return x;
+}
+
+// What a layer moves both ways.
+constexpr index_t moved(const layer_plan& p, const operand_elements& e) {
   const traffic_value t = traffic_of(p, e);
   return capped_sum(t.forward.bytes, t.backward.bytes);
+}
+
+// Whether the form moves no more than one without axes over heads, of operands that say nothing of what run time knows.
+constexpr bool chooses_heads(const attention_form& form, const attention_form& streaming, const tensor_value& q,
+                             const tensor_value& k, const tensor_value& v, const tensor_value* more) {
+  const tensor_value x[]{one_a_worker(q), one_a_worker(k), one_a_worker(v),
+                         more == nullptr ? tensor_value{} : one_a_worker(*more)};
+  const tensor_value* const behind = more == nullptr ? nullptr : &x[3];
+  const layer_plan streams = attention_as(streaming, x[0], x[1], x[2], behind);
+  if (!streams.why.ok()) return true;
+  const layer_plan p = attention_as(form, x[0], x[1], x[2], behind);
+  operand_elements e{{q.element, k.element, v.element}, 3};
+  if (more != nullptr) e.push(more->element);
+  return p.why.ok() && moved(p, e) <= moved(streams, e);
 }
 
 }  // namespace tessera::detail

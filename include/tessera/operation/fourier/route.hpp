@@ -29,7 +29,7 @@ struct fourier_route {
   constexpr int fit(const layout& x, int d, int t) const {
     const dimension& to = x.dims[t];
     if (t == d || to.kind != cover::tiled || to.bounds == learned) return 0;
-    const bool known = to.extent != dynamic && to.tag.size == 0;
+    const bool known = to.has_static_extent();
     const index_t parts = index_t{1} * x.part_count(t) * x.part_count(d);
     if (known && to.extent < 2) return 0;
     if (t == samples) return 1;
@@ -89,7 +89,7 @@ struct fourier_route {
   // Elements for each part; none that is known counts as none.
   static constexpr index_t room(const layout& x, int t) {
     const dimension& d = x.dims[t];
-    return d.extent == dynamic || d.tag.size > 0 ? 0 : d.extent / x.part_count(t);
+    return d.has_static_extent() ? d.extent / x.part_count(t) : 0;
   }
 };
 

@@ -85,6 +85,16 @@ constexpr function_value reduced_by_exchange(const tensor_value& x, takes elemen
   return y;
 }
 
+/// The same of what has a value for one element or more of each dimension.
+template <int... Dims>
+constexpr function_value reduced_of_some(const tensor_value& x, takes elements, gives result) {
+  function_value y = reduced_by_exchange<Dims...>(x, elements, result);
+  for (int d = 0; y.why.ok() && d < x.layout.dims.count; ++d)
+    if (x.layout.dims[d].extent == 0 && (sizeof...(Dims) == 0 || among<Dims...>(d)))
+      y.why = refusal{code::nothing_is_largest, d};
+  return y;
+}
+
 /// The exchange of what such a function has of one worker's part: terms along the axes that cut the dimensions, whole
 /// values behind it.
 template <int... Dims>
@@ -106,7 +116,7 @@ struct argument : engine::function {
   static constexpr const char* name = Largest ? "argmax" : "argmin";
   static constexpr engine::saved saves = engine::saved::nothing;
   constexpr engine::function_value on(const tensor_value& x) const {
-    return engine::reduced_by_exchange<Dim>(x, engine::takes::ordered, engine::gives::indices);
+    return engine::reduced_of_some<Dim>(x, engine::takes::ordered, engine::gives::indices);
   }
   /// The best element, then the least index of one.
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {
@@ -148,6 +158,7 @@ struct norm : engine::function {
   engine::number n = 2;
   constexpr engine::function_value on(const tensor_value& x) const {
     if (!(n.re > 0)) return {{}, refusal{code::norm_not_positive}};
+    if (With == combine::max) return engine::reduced_of_some<Dims...>(x, engine::takes::reals, engine::gives::same);
     return engine::reduced_by_exchange<Dims...>(x, engine::takes::reals, engine::gives::same);
   }
   /// The absolute values, and their powers.

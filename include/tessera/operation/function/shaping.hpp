@@ -200,11 +200,12 @@ struct slice : engine::function {
   constexpr signature signature_on(const layout& x) const {
     refusal why = engine::check_dims<Dim>(x);
     const index_t n = why.ok() ? x.dims[Dim].extent : 0;
-    const index_t end = End >= 0 || n == dynamic ? End : n + End;
-    if (why.ok() && (Begin < 0 || end < Begin)) why = refusal{code::range_outside, Dim, n, Begin, end};
-    return engine::shaped(x, why, [end](signature& s, const engine::letters& own) {
+    const bool open = End < 0 && n == dynamic;
+    const index_t end = End >= 0 || open ? End : n + End;
+    if (why.ok() && (Begin < 0 || (!open && end < Begin))) why = refusal{code::range_outside, Dim, n, Begin, end};
+    return engine::shaped(x, why, [open, end](signature& s, const engine::letters& own) {
       s.result = own;
-      s = s.narrowed(own[Dim], Begin, end);
+      s = open ? s.windowed(own[Dim], {1, 1, -Begin, End, 1, boundary::zero, true}) : s.narrowed(own[Dim], Begin, end);
     });
   }
   constexpr engine::function_value on(const tensor_value& x) const {

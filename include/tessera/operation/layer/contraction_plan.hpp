@@ -7,11 +7,16 @@ namespace tessera {
 
 namespace detail {
 
-// One sample: dimensions before the features and dynamic ones behind it have extent 1, so a batch never changes a type.
+// One sample: dimensions before the features have extent 1, dynamic ones behind it many elements. So neither a batch
+// nor what run time knows changes how a weight is stored.
 constexpr layout of_one_sample(layout x, int feature) {
+  constexpr index_t many = 1024;
   for (int d = 0; d < x.dims.count; ++d) {
-    if (d < feature || x.dims[d].extent == dynamic) x.dims[d].extent = 1;
-    if (d < feature) x.dims[d].bounds = nullptr;
+    dimension& dim = x.dims[d];
+    if (d >= feature && dim.has_static_extent()) continue;
+    dim.extent = d < feature ? 1 : many;
+    dim.tag = unnamed;
+    dim.bounds = nullptr;
   }
   return x;
 }

@@ -36,7 +36,7 @@ class contraction_planner {
     unsigned all = 0;
     for (int i = 0; i < layer_.kernels.count; ++i) {
       const int d = feature_ + 1 + i;
-      if (layer_.transposed && x_.levels(d) > 0 && x_.dims[d].extent != dynamic) all |= 1u << i;
+      if (layer_.transposed && x_.levels(d) > 0 && x_.dims[d].has_static_extent()) all |= 1u << i;
     }
     return all;
   }

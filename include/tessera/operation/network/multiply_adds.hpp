@@ -38,9 +38,38 @@ struct program_arithmetic<Program, indices<Node...>> {
   }
 };
 
+// What a network computes, whose plans are the types' or are made anew.
+template <class Network>
+constexpr arithmetic_value arithmetic_under(const bound_extents& known) {
+  if constexpr (planned_anew<Network>) {
+    arithmetic_value all;
+    each_bound_plan<Network>(known, [&](int i, const layer_plan& p) {
+      all += arithmetic_of(p, Network::program.nodes[i].record->elements).again(Network::program.times_again(i));
+    });
+    return all;
+  } else {
+    return program_arithmetic<Network::program>::under(known);
+  }
+}
+template <class Network, int Node, auto... Bindings>
+inline constexpr arithmetic_value arithmetic_planned_anew =
+    arithmetic_of(bound_plan<Network, Node, Bindings...>, Network::program.nodes[Node].record->elements)
+        .again(Network::program.times_again(Node));
+
 template <class Network, auto... Bindings>
 struct constant_multiply_adds {
-  static constexpr arithmetic_value of = program_arithmetic<Network::program>::template constant<Bindings...>();
+  template <int... Node>
+  static constexpr arithmetic_value counted(indices<Node...>) {
+    if constexpr (planned_anew<Network>) {
+      arithmetic_value all;
+      for (const arithmetic_value& one : {arithmetic_value(), arithmetic_planned_anew<Network, Node, Bindings...>...})
+        all += one;
+      return all;
+    } else {
+      return program_arithmetic<Network::program>::template constant<Bindings...>();
+    }
+  }
+  static constexpr arithmetic_value of = counted(indices_below<Network::program.count>{});
   static constexpr refusal value = check(of);
 };
 
@@ -79,12 +108,10 @@ constexpr engine::arithmetic_value multiply_adds(const Bindings&... bindings) {
       using known = detail::network_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
-        using counted = engine::verdict_of<detail::constant_multiply_adds<Network, Constants...>>;
-        counted::template refuse<counted>();
-        return detail::constant_multiply_adds<Network, Constants...>::of;
+        return detail::counted_constant<detail::constant_multiply_adds, Network, Constants...>();
       } else if constexpr (known::ok) {
         return detail::within_count(
-            detail::program_arithmetic<Network::program>::under(detail::extents_bound(Constants..., bindings...)));
+            detail::arithmetic_under<Network>(detail::checked_extents<Network>(Constants..., bindings...)));
       }
     }
   }

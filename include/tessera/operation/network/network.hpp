@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/layer/fused_halo.hpp>
+#include <tessera/operation/network/bound_plans.hpp>
 #include <tessera/operation/network/bundled_traffic.hpp>
 #include <tessera/operation/network/recompute.hpp>
 #include <tessera/operation/program/module.hpp>
@@ -14,12 +15,15 @@ struct layer_record {
   const char* name = nullptr;
   bool only_here = false;   ///< no layer of the serial network: it takes no number in its keys
   bool moves_only = false;  ///< it takes its operand to another layout, and that is all
-  layer_plan (*planned)(const void* layer) = nullptr;
+  layer_plan (*planned)(const void* layer, const tensor_value* const* operands) = nullptr;
   operand_elements elements;
   const void* layer = nullptr;  ///< it or its description, where one is a value; else its type says all
+  bool follows_names = true;    ///< for other values of its named extents its plan is this one with them in place
 
   /// For the operands that it was read with.
-  constexpr layer_plan plan() const { return planned(layer); }
+  constexpr layer_plan plan() const { return planned(layer, nullptr); }
+  /// For as many others, in the same elements.
+  constexpr layer_plan plan_on(const tensor_value* const* operands) const { return planned(layer, operands); }
 };
 
 }  // namespace engine
@@ -43,7 +47,7 @@ constexpr const void* kept_of() {
 template <class On>
 inline constexpr layer_record layer_record_of{
     On::layer::name, is_only_here(typename On::layer{}), is_move<typename On::layer>, &On::plan,
-    On::elements,    kept_of<typename On::layer>()};
+    On::elements,    kept_of<typename On::layer>(),      follows_names(On::planned)};
 
 /// Notes what types know.
 struct plans {
@@ -170,37 +174,6 @@ inline constexpr kind engine::kind_of<refused_network<Verdict, In>> = kind::netw
 
 namespace detail {
 
-template <class List, class... Bindings>
-struct list_bindings_check;
-template <class... T, class... Bindings>
-struct list_bindings_check<type_list<T...>, Bindings...> {
-  static constexpr refusal value = first_of(bindings_check<T, T, Bindings...>::value...);
-};
-
-// The bindings with which a network's figures are asked.
-template <class Network, class... Bindings>
-struct network_bindings_check {
-  static constexpr refusal value = first_of(list_bindings_check<typename Network::inputs, Bindings...>::value,
-                                            list_bindings_check<typename Network::outputs, Bindings...>::value);
-};
-// The values of bindings, by their names.
-template <class... Bindings>
-constexpr bound_extents extents_bound(const Bindings&... bindings) {
-  bound_extents all;
-  (all.push({Bindings::tag, bindings.extent}), ...);
-  return all;
-}
-
-template <class Network, class... Bindings>
-using network_bindings = verdict_of<network_bindings_check<Network, Bindings...>>;
-
-// A figure that can be counted.
-template <class Figure>
-constexpr Figure within_count(const Figure& all) {
-  if (!check(all).ok()) stop(check(all));  // [tessera.cost.overflow] more moves or is computed than can be counted
-  return all;
-}
-
 // What a layer moves, as constants of its own: a network's are many, however long it is.
 template <const auto* Record, auto... Bindings>
 struct constant_exchanges {
@@ -241,10 +214,38 @@ struct program_traffic<Program, indices<Node...>> {
   }
 };
 
-// What a network moves, as a constant.
+// What a network moves, whose plans are the types' or are made anew.
+template <class Network>
+constexpr traffic_value traffic_under(const bound_extents& known) {
+  if constexpr (planned_anew<Network>) {
+    const auto count = [](const layer_plan& p, const operand_elements& e) { return traffic_of(p, e); };
+    node_figures<Network, traffic_value, decltype(count)> each(known, count);
+    for (int i = 0; i < Network::program.count; ++i) each.of[i] = each.of[i].again(Network::program.times_again(i));
+    return program_traffic<Network::program>::sum(each.of);
+  } else {
+    return program_traffic<Network::program>::under(known);
+  }
+}
+template <class Network, int Node, auto... Bindings>
+struct exchanges_planned_anew {
+  static constexpr layer_exchanges of =
+      exchanges_of(bound_plan<Network, Node, Bindings...>, Network::program.nodes[Node].record->elements, {});
+  static constexpr traffic_value counted =
+      counted_traffic<exchanges_planned_anew, Network::program.nodes[Node].record->elements[0]>().again(
+          Network::program.times_again(Node));
+};
+
+// The same as a constant.
 template <class Network, auto... Bindings>
 struct constant_traffic {
-  static constexpr traffic_value of = program_traffic<Network::program>::template constant<Bindings...>();
+  template <int... Node>
+  static constexpr traffic_value counted(indices<Node...>) {
+    using figures = program_traffic<Network::program>;
+    if constexpr (planned_anew<Network>)
+      return figures::sum({exchanges_planned_anew<Network, Node, Bindings...>::counted..., {}});
+    else return figures::template constant<Bindings...>();
+  }
+  static constexpr traffic_value of = counted(indices_below<Network::program.count>{});
   static constexpr refusal value = check(of);
 };
 
@@ -263,12 +264,10 @@ constexpr engine::traffic_value traffic(const Bindings&... bindings) {
       using known = detail::network_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
-        using counted = engine::verdict_of<detail::constant_traffic<Network, Constants...>>;
-        counted::template refuse<counted>();
-        return detail::constant_traffic<Network, Constants...>::of;
+        return detail::counted_constant<detail::constant_traffic, Network, Constants...>();
       } else if constexpr (known::ok) {
         return detail::within_count(
-            detail::program_traffic<Network::program>::under(detail::extents_bound(Constants..., bindings...)));
+            detail::traffic_under<Network>(detail::checked_extents<Network>(Constants..., bindings...)));
       }
     }
   }

@@ -43,13 +43,6 @@ constexpr refusal check(const memory_value& m) {
 
 namespace detail {
 
-// How many values a program has: inputs, then the results of its nodes.
-constexpr int values_of(const auto& program) {
-  int n = program.inputs;
-  for (const auto& node : program) n += node.results;
-  return n;
-}
-
 // The bytes of a tensor whose dynamic extents are bound.
 constexpr index_t bytes_bound(tensor_value x, const bound_extents& known) {
   for (const bound_extent& k : known) bind_extent(x.layout, k.tag, k.extent);
@@ -105,10 +98,32 @@ struct program_memory<Program, type_list<In...>, indices<Node...>> {
   }
 };
 
+// What a network takes, whose plans are the types' or are made anew.
+template <class Network>
+constexpr memory_value memory_under(const bound_extents& known, node_memory* nodes = nullptr) {
+  using figures = program_memory<Network::program, typename Network::inputs>;
+  if constexpr (planned_anew<Network>) {
+    const auto count = [](const layer_plan& p, const operand_elements& e) { return memory_of(p, e); };
+    return figures::sum(node_figures<Network, layer_memory, decltype(count)>(known, count).of, known, nodes);
+  } else {
+    return figures::under(known, nodes);
+  }
+}
+template <class Network, int Node, auto... Bindings>
+inline constexpr layer_memory memory_planned_anew =
+    memory_of(bound_plan<Network, Node, Bindings...>, Network::program.nodes[Node].record->elements);
+
 template <class Network, auto... Bindings>
 struct constant_peak {
-  static constexpr memory_value of =
-      program_memory<Network::program, typename Network::inputs>::template constant<Bindings...>();
+  template <int... Node>
+  static constexpr memory_value counted(indices<Node...>) {
+    using figures = program_memory<Network::program, typename Network::inputs>;
+    if constexpr (planned_anew<Network>)
+      return figures::sum({memory_planned_anew<Network, Node, Bindings...>..., layer_memory()},
+                          extents_bound(Bindings...));
+    else return figures::template constant<Bindings...>();
+  }
+  static constexpr memory_value of = counted(indices_below<Network::program.count>{});
   static constexpr refusal value = check(of);
 };
 
@@ -127,12 +142,10 @@ constexpr engine::memory_value peak_memory(const Bindings&... bindings) {
       using known = detail::network_bindings<Network, std::remove_const_t<decltype(Constants)>..., Bindings...>;
       known::template refuse<known>();
       if constexpr (known::ok && sizeof...(Bindings) == 0) {
-        using counted = engine::verdict_of<detail::constant_peak<Network, Constants...>>;
-        counted::template refuse<counted>();
-        return detail::constant_peak<Network, Constants...>::of;
+        return detail::counted_constant<detail::constant_peak, Network, Constants...>();
       } else if constexpr (known::ok) {
-        return detail::within_count(detail::program_memory<Network::program, typename Network::inputs>::under(
-            detail::extents_bound(Constants..., bindings...)));
+        return detail::within_count(
+            detail::memory_under<Network>(detail::checked_extents<Network>(Constants..., bindings...)));
       }
     }
   }

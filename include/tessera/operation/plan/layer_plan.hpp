@@ -165,6 +165,10 @@ class layer_plan {
   constexpr void each_layout(const Visit& visit) {
     for (int i = 0; i < count_; ++i) visit(layouts_[i].taken);
   }
+  template <class Visit>
+  constexpr void each_layout(const Visit& visit) const {
+    for (int i = 0; i < count_; ++i) visit(layouts_[i].taken);
+  }
 
  private:
   // A slot for a layout: an empty layout has room for all axes and dimensions, and compilers pay for that room.

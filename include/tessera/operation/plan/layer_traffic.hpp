@@ -17,6 +17,18 @@ constexpr void bind_all(layer_plan& p, const bound_extents& known) {
   for (const bound_extent& k : known) p.each_layout([&](layout& x) { bind_extent(x, k.tag, k.extent); });
 }
 
+/// Whether binding names is all that other extents change of a plan: each has one, and no window nor list of lengths is
+/// along it.
+constexpr bool follows_names(const layer_plan& p) {
+  bool all = true;
+  p.each_layout([&](const layout& x) {
+    for (const dimension& d : x.dims)
+      all = all && (d.extent != dynamic ||
+                    (d.kind == cover::tiled && d.bounds == nullptr && d.tag.size > 0 && !(d.tag == unnamed)));
+  });
+  return all;
+}
+
 /// The traffic of a layer with these extents.
 constexpr traffic_value bound_traffic(layer_plan p, const operand_elements& e, const bound_extents& known) {
   bind_all(p, known);

@@ -67,24 +67,28 @@ struct applied {
   static constexpr operand_elements elements{{described<First>::value.element, described<Rest>::value.element...},
                                              1 + sizeof...(Rest)};
   static constexpr const layer_plan& planned = constant_plan<L, First, Rest...>;
-  /// The same through a pointer to a function. At run time the plan is made anew, since a constant would lie in the
-  /// program.
-  static constexpr layer_plan plan(const void* = nullptr) {
-    if (__builtin_is_constant_evaluated()) return planned;
-    return plan_again();
+  /// The same through a pointer to a function, or that for other operands. At run time the plan is made anew, since a
+  /// constant would lie in the program.
+  static constexpr layer_plan plan(const void* = nullptr, const tensor_value* const* operands = nullptr) {
+    if (__builtin_is_constant_evaluated())
+      return operands == nullptr ? planned : plan_again(operands, indices_below<1 + sizeof...(Rest)>{});
+    const tensor_value* const own[]{&described<First>::value, &described<Rest>::value...};
+    return plan_at_run_time(operands == nullptr ? own : operands);
   }
   struct verdict_source {
     static constexpr const refusal& value = planned.why;
   };
   using verdict = verdict_of<verdict_source, L, First, Rest...>;
 
-  static layer_plan plan_again() {
-    if constexpr (Described<L>) {
-      const tensor_value* const x[]{&described<First>::value, &described<Rest>::value...};
-      return checked(plan_described<description_type<L>>(&description_of<L>, x), *x[0]);
-    } else {
-      return planned_on<L>(described<First>::value, described<Rest>::value...);
-    }
+  template <int... Index>
+  static constexpr layer_plan plan_again(const tensor_value* const* x, indices<Index...>) {
+    return planned_on<L>(*x[Index]...);
+  }
+  static layer_plan plan_at_run_time(const tensor_value* const* x) {
+    constexpr std::size_t count = 1 + sizeof...(Rest);
+    if constexpr (Described<L>)
+      return checked(plan_described<description_type<L>>(&description_of<L>, std::span(x, count)), *x[0]);
+    else return plan_again(x, indices_below<count>{});
   }
 
   template <int Index>

@@ -75,6 +75,13 @@ struct program_view {
 
 namespace detail {
 
+// How many values a program has: inputs, then the results of its nodes.
+constexpr int values_of(const auto& program) {
+  int n = program.inputs;
+  for (const auto& node : program) n += node.results;
+  return n;
+}
+
 // The first node whose parameters a node has: itself, or one that it shares them with.
 constexpr int owner_of(const auto& program, int i) {
   const auto& node = program.nodes[i];

@@ -23,13 +23,16 @@ constexpr bool can_narrow(const dimension& d) {
   return d.needs.edge == boundary::zero;
 }
 
+// Whether every part of a dimension has as many elements.
+constexpr bool comes_out_even(const dimension& d, int parts) {
+  return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * d.chunks(parts)) == 0;
+}
+
 // Whether every part of a dimension is whole inner ones of so many elements: by its grain, or because it comes out
 // even.
 constexpr bool splits(const dimension& d, index_t inner, int parts) {
   if (d.kind != cover::tiled || d.grain() % inner == 0) return d.kind == cover::tiled;
-  const index_t chunks = d.chunks(parts);
-  return d.bounds == nullptr && d.extent != dynamic && d.extent % (d.grain() * chunks) == 0 &&
-         d.extent / chunks % inner == 0;
+  return comes_out_even(d, parts) && d.extent / d.chunks(parts) % inner == 0;
 }
 
 // The outer dimension of one that is split so.

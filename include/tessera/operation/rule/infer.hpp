@@ -46,6 +46,9 @@ constexpr refusal make_dimension(const signature& op, const static_vector<operan
       extent = d.extent;
     } else {
       const index_t after = extent;
+      if (after == dynamic && operands[o].layout.levels(at) > 0 &&
+          !comes_out_even(d, operands[o].layout.part_count(at)))
+        return refusal{code::grain_not_known, o, at};
       if (extent == dynamic || d.extent == dynamic) extent = dynamic;
       else if (!product_fits(extent, d.extent)) return refusal{code::count_overflows, s, d.extent};
       else extent *= d.extent;

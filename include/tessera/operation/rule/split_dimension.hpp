@@ -42,10 +42,13 @@ constexpr inferred outer_part(const layout& x, int dim, index_t inner) {
   return reshaped(two.layout, both, outer, {});
 }
 
-/// Lets a cut dimension be a tiling whose parts are whole runs of so many elements; one that is stays as it is.
+/// Lets a cut dimension be a tiling whose parts are whole runs of so many elements; one that is stays as it is. Whether
+/// an extent comes out even that its type does not know is not asked, so that the cut is that of the type.
 constexpr refusal hold_together(layout& x, int d, index_t run) {
   dimension& dim = x.dims[d];
-  if (x.levels(d) == 0 || splits(dim, run, x.part_count(d))) return {};
+  dimension typed = dim;
+  if (!dim.has_static_extent()) typed.extent = dynamic;
+  if (x.levels(d) == 0 || splits(typed, run, x.part_count(d))) return {};
   if (dim.bounds == learned) return refusal{code::lengths_not_known, d};
   dim.tile();
   dim.balance(run);
