@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/meta/indices.hpp>
 #include <tessera/operation/plan/layer_traffic.hpp>
 #include <tessera/operation/plan/open_dimensions.hpp>
 #include <tessera/operation/program/program.hpp>
