@@ -19,29 +19,29 @@ struct data : axis<P> {};
 template <int P>
 struct stages : axis<P> {};
 
-/// A table of words on the first stage, and the same one for scores on the last.
-template <class Table, class Scores>
+/// A table of words on the first stage, and the same one for scores on the last, behind layers of their own.
+template <class Layer, class Table, class Scores>
 void build(nn::program& p, const mesh_value& m, const Table& table, const Scores& scores) {
   const int last = last_stage(m);
   const auto words = p.input({on_stage(m, {dynamic}, 0), element::int64});
   const auto wanted = p.input({on_stage(m, {dynamic}, last), element::int64});
-  auto h = tanh(nn::linear<4>{}(words | nn::shared_under("table", table)));
+  auto h = tanh(Layer{}(words | nn::shared_under("table", table)));
   for (int s = 1; s <= last; ++s) {
     h = to(on_stage(m, {dynamic, 4}, s), h);
     if (s < last) h = sin(h);
   }
-  h = tanh(nn::linear<4>{}(h));
+  h = tanh(Layer{}(h));
   p.output(nn::cross_entropy(h | nn::shared_under("table", scores), wanted));
 }
 
 /// Four steps, without a word where they are those of one process. Where the schedule has steps, each stage clips its
 /// gradients by the norm of all, and steps.
-template <class M, class Table, class Scores>
+template <class M, class Layer = nn::linear<4>, class Table, class Scores>
 std::string differs(const schedule& s, index_t rows, const Table& table, const Scores& scores) {
   const mesh_value& m = M::value;
   const auto out = in_team<M>([&](const team<M>& t) -> std::string {
     nn::program p;
-    build(p, m, table, scores);
+    build<Layer>(p, m, table, scores);
     nn::dynamic_network net(t, seed{5}, p), plain = net.clone();
     std::map<std::string, at::Tensor> w;
     std::vector<at::Tensor> leaves;
@@ -109,6 +109,9 @@ TEST_CASE("a table that the first and the last stage share trains as one", "[law
     CHECK(differs<mesh<stages<3>>>({order::zb_h1, {3, 4}, steps}, 9, table{}, scores{}) == "");
     CHECK(differs<mesh<data<2>, stages<2>>>(turns, 11, table{}, scores{}) == "");
     CHECK(differs<mesh<data<2>, stages<2>>>(turns, 11, nn::bundled<table>{}, nn::bundled<scores>{}) == "");
+    using layer = nn::bundled<nn::linear<4>>;
+    CHECK(differs<mesh<stages<2>>, layer>(turns, 8, nn::bundled<table>{}, nn::bundled<scores>{}) == "");
+    CHECK(differs<mesh<data<2>, stages<2>>, layer>(turns, 11, nn::bundled<table>{}, nn::bundled<scores>{}) == "");
   }
 }
 
@@ -120,7 +123,7 @@ TEST_CASE("pipelines of shared weights one after another agree, whatever their w
     std::vector<std::unique_ptr<nn::pipeline_parallel>> kept;
     for (int i = 0; i < 6; ++i) {
       nn::program p;
-      build(p, grid::value, nn::embedding<7, 4, weights_as<double>>{}, nn::linear<7, no_bias>{});
+      build<nn::linear<4>>(p, grid::value, nn::embedding<7, 4, weights_as<double>>{}, nn::linear<7, no_bias>{});
       const nn::dynamic_network net(t, seed{5}, p);
       auto pipeline = std::make_unique<nn::pipeline_parallel>(net, "stages<2>", schedule{order::gpipe, {2, 2}});
       const at::Tensor x = at::arange(4, at::kLong);

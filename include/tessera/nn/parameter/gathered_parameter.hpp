@@ -36,6 +36,13 @@ class gradient_listener {
 class gathered_parameter : public std::enable_shared_from_this<gathered_parameter> {
  public:
   gathered_parameter(tensor<dyn> stored, std::string path) : stored_(std::move(stored)), path_(std::move(path)) {}
+  /// The same parameter's forms that somebody holds apart, and of which he gives the gradients.
+  std::shared_ptr<gathered_parameter> apart() {
+    std::erase_if(apart_, [](const auto& one) { return one.expired(); });
+    const auto other = std::make_shared<gathered_parameter>(stored_, path_);
+    apart_.push_back(other);
+    return other;
+  }
 
   const tensor<dyn>& stored() const { return stored_; }
   const std::string& path() const { return path_; }
@@ -58,7 +65,8 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
 
   /// Takes the terms that wait in a layout; undefined where there are none.
   at::Tensor take(const shared_layout_handle& used, element as);
-  /// Adds what terms became to the stored form's gradient, which others still wait for unless these were the last.
+  /// Adds what terms became to the stored form's gradient, which others still wait for unless these were the last, or
+  /// somebody who holds it apart.
   void give(const at::Tensor& reduced, bool last);
   /// Lets go what was gathered, which the next use gathers anew.
   void let_go();
@@ -91,6 +99,7 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   at::Tensor refusing_;        // the stored form's gradient while others wait
   at::Tensor before_;          // what it was before them
   std::weak_ptr<gradient_listener> listener_;
+  std::vector<std::weak_ptr<gathered_parameter>> apart_;
 };
 
 }  // namespace tessera::nn::engine

@@ -122,8 +122,10 @@ TESSERA_INLINE at::Tensor gathered_parameter::take(const shared_layout_handle& u
 TESSERA_INLINE void gathered_parameter::give(const at::Tensor& reduced, bool last) {
   if (!stored_.local().requires_grad()) return;  // frozen since
   at::Tensor& gradient = stored_.local().mutable_grad();
-  at::Tensor& to = waits() ? before_ : gradient;
-  to = to.defined() ? to + reduced : reduced;
+  at::Tensor* to = waits() ? &before_ : &gradient;
+  for (const auto& one : apart_)
+    if (const auto other = one.lock(); other && other->waits()) to = &other->before_;
+  *to = to->defined() ? *to + reduced : reduced;
   if (waits() && last) gradient = std::exchange(before_, {});
 }
 

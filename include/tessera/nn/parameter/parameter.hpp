@@ -26,7 +26,7 @@ class parameter : public engine::state_tensor {
   }
 
   /// The same parameter as a layer takes it, held by who asks: he sees to its gradient.
-  parameter held_apart() const { return {*this, used_, comes_as_, gathering::held, frozen_}; }
+  parameter held_apart() const { return {*this, used_, comes_as_, gathering::held, frozen_, gathered_->apart()}; }
 
   /// The same parameter seen through an alias, whose gradient a part that is recomputed finds by itself.
   parameter alias() const;
