@@ -109,10 +109,13 @@ class node_options {
   }
 
   /// A number for all dimensions of a kernel, or a list of one each; `otherwise` is what the layer takes where there
-  /// are none.
+  /// are none. Where it must be there it says how many dimensions there are.
   engine::per_dimension numbers(const char* name, const char* otherwise = "") const {
-    return each<index_t>(name, "a whole number, or one for each dimension", otherwise,
-                         [](const engine::file::json_cursor& one) { return one.number(); });
+    const bool counts = *otherwise == 0;
+    return each<index_t>(name,
+                         counts ? "a list of whole numbers, one for each dimension; a number where there is one of them"
+                                : "a whole number, or one for each dimension",
+                         otherwise, [](const engine::file::json_cursor& one) { return one.number(); });
   }
   engine::numbers_per_dimension<double> reals(const char* name, const char* otherwise = "") const {
     return each<double>(name, "a number, or one for each dimension", otherwise,
