@@ -87,6 +87,11 @@ int try_one(const std::string& line) {
     return right ? 0 : 1;
   }
 #ifdef FUZZ_EXCHANGES
+  if (constexpr const char* memory = "memory "; line.rfind(memory, 0) == 0)
+    if (const auto c = parse_layer(line.substr(std::strlen(memory))); c && legal(*c)) {
+      long refused = 0;
+      return shown("memory", *c, [&](const layer_case& l) { return judge_memory(l, refused); }) ? 0 : 1;
+    }
   if (constexpr const char* orders = "orders "; line.rfind(orders, 0) == 0)
     if (const auto c = parse_layer(line.substr(std::strlen(orders))); c && legal(*c))
       return shown("orders", *c, judge_orders) ? 0 : 1;
@@ -202,6 +207,18 @@ int try_changes(const char* what, long count, std::uint64_t seed, const limits& 
 }
 
 #ifdef FUZZ_EXCHANGES
+/// The memory of one layer, or of each, under rolled options and layouts. How many failed.
+int try_memory(const std::string& only, long count, std::uint64_t seed) {
+  int failed = 0;
+  for (const std::string& layer : layer_names()) {
+    if (!only.empty() && only != layer) continue;
+    long refused = 0;
+    failed += try_all(
+        layer + " in memory", count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer,
+        [&](const layer_case& c) { return judge_memory(c, refused); }, refused);
+  }
+  return failed;
+}
 /// The same of one layer, or of each.
 int try_layers(const std::string& only, long count, std::uint64_t seed, bool on_devices) {
   int failed = 0;
@@ -226,6 +243,7 @@ int main(int argc, char** argv) {
   long devices = 300;
   long layers = 300;
   long orders = 0;
+  long memory = 0;
   std::string layer;
   bool on_devices = false;
   std::uint64_t seed =
@@ -256,6 +274,9 @@ int main(int argc, char** argv) {
   app.add_option("--orders", orders, "how many cases of each layer under every element, and nothing else")
       ->check(count)
       ->type_name("N");
+  app.add_option("--memory", memory, "how many cases of each layer weighed, and nothing else")
+      ->check(count)
+      ->type_name("N");
   app.add_flag("--on-devices", on_devices,
                "layers on devices that are threads of this process, and no plans and exchanges");
   app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
@@ -271,14 +292,16 @@ int main(int argc, char** argv) {
   if (!file.empty()) return try_lines(file);
 
   int failed = 0;
-  const bool changes = layer.empty() && !on_devices && orders == 0;
+  const bool changes = layer.empty() && !on_devices && orders + memory == 0;
   if (changes) failed += try_changes("plans", plans, seed, {}, {"double"}, judge_plan);
 #ifdef FUZZ_EXCHANGES
   if (changes)
     failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(),
                           [](const fuzz_case& c) { return judge_exchange(c); });
   if (changes) failed += try_changes("over NCCL", devices, seed, {6, 100}, element_names(), judge_on_devices);
-  failed += orders > 0 ? try_orders(layer, orders, seed) : try_layers(layer, layers, seed, on_devices);
+  failed += orders > 0   ? try_orders(layer, orders, seed)
+            : memory > 0 ? try_memory(layer, memory, seed)
+                         : try_layers(layer, layers, seed, on_devices);
 #endif
   return failed == 0 ? 0 : 1;
 }
