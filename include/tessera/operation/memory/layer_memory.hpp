@@ -257,20 +257,25 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   for (int i = 0; i < p.exchanges(); ++i) {
     if (p.streams(i).streams()) {
       add_stream(p, i, coming, coming_back);
-      m.saves.passes = false;
+      m.saves.passes = 0;
       continue;
     }
     const change_memory x = memory_of(p.from(i), p.to(i), p.exchanged_element(i));
     if (!x.changes) continue;
     index_t& into = p.saves.exchanges && (p.saves.operands != 0 || p.saves.results != 0) ? m.beside : m.scratch;
     into = capped_sum(into, capped_sum(x.before, x.behind));
-    m.saves.passes = false;
-  }
-  for (int i = 0; i < p.made(); ++i) {
-    index_t& into = p.made_always(i) ? m.beside : m.remembered;
-    into = capped_sum(into, bytes_held(p.made(i), p.made_element(i)));
+    m.saves.passes = 0;
   }
   m.returning = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.returning));
+  for (int i = 0; i < p.made(); ++i) {
+    using engine::made_for;
+    const made_for what = p.made_as(i);
+    index_t& into = what == made_for::always     ? m.beside
+                    : what == made_for::backward ? m.remembered
+                    : what == made_for::now      ? m.scratch
+                                                 : m.returning;
+    into = capped_sum(into, capped_product(bytes_held(p.made(i), p.made_element(i)), p.made_times(i)));
+  }
   m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.scratch));
   const attention_memory attends = memory_of_attention(p, e[0]);
   const bool copies = p.saves.copies + p.saves.copies_back > 0;

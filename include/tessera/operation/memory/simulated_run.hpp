@@ -241,22 +241,28 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
       add(w.behind);
       again = capped_sum(again, w.behind);
     }
-    const bool passes = now.saves.passes;
     const auto graded = [&](int k) { return graded_[operand_[i].of[k]]; };
+    const auto passes = [&](int k) {  // the gradient of a view of less is padded
+      const bool as_large = !now.saves.view || now.operands[k].behind == now.results[0].before;
+      return (now.saves.passes >> k & 1u) != 0 && as_large;
+    };
+    bool any_passes = false;
     index_t made = 0;
-    for (int k = 0; k < now.operands.count && !passes; ++k)
-      if (graded(k)) made = capped_sum(made, now.operands[k].behind);
+    for (int k = 0; k < now.operands.count; ++k) {
+      if (graded(k) && !passes(k)) made = capped_sum(made, now.operands[k].behind);
+      any_passes = any_passes || (graded(k) && passes(k));
+    }
     index_t weights = 0;
     for (const change_memory& w : now.parameters)
       if (!w.frozen) weights = capped_sum(weights, w.behind);
     add(capped_sum(made, weights));
     reach(now.returning);
-    const int passed = passes && raw == 0 ? gradient_[first_[i]] : -1;
+    const int passed = any_passes && raw == 0 ? gradient_[first_[i]] : -1;
     if (passed >= 0 && passed != count_) ++gradient_holders_[passed];
     for (int k = 0; k < results_[i]; ++k) drop_gradient(first_[i] + k);
     release(i);
     remove(again);
-    if (!passes) remove(raw);  // else it goes on as the operand's
+    if (!any_passes) remove(raw);  // else it goes on as the operand's
     for (const change_memory& w : now.parameters) {
       if (w.frozen) continue;
       if (w.changes) reach(capped_sum(w.before, w.returning));
@@ -270,14 +276,14 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     for (int k = 0; k < now.operands.count; ++k) {
       if (!graded(k)) continue;
       const change_memory& x = now.operands[k];
-      index_t mine = passes ? raw : x.behind;
+      index_t mine = passes(k) ? raw : x.behind;
       if (x.changes) {
         reach(capped_sum(x.before, x.returning));
         add(x.before);
         remove(mine);
         mine = x.before;
       }
-      arrive(operand_[i].of[k], mine, passed);
+      arrive(operand_[i].of[k], mine, passes(k) ? passed : -1);
     }
     if (passed >= 0 && passed != count_ && --gradient_holders_[passed] == 0) remove(gradient_bytes_[passed]);
   }

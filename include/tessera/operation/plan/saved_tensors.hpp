@@ -7,9 +7,13 @@
 
 namespace tessera::engine {
 
+/// What a tensor that a local operation makes is for: its backward as well; that alone; or neither, as workspace of the
+/// operation and of its backward.
+enum class made_for : signed char { always, backward, now, now_in_backward };
+
 /// The memory of a layer's local operation besides operands and results: what LibTorch saves for backward, and the
 /// workspace of its functions. A layer says so in its plan (`saves`), and which tensors it makes besides (`make`,
-/// `remember`).
+/// `remember`, `take`).
 ///
 /// One that says nothing is taken to save all that it reads and gives.
 struct saved_tensors {
@@ -19,7 +23,7 @@ struct saved_tensors {
   unsigned results = 0xf;   ///< bit i: result i is saved, as the operation gives it
   bool exchanges = true;    ///< what goes between local operations is saved, where anything is
   bool view = false;        ///< the first result lies in the memory of the first operand
-  bool passes = false;      ///< the gradients of the operands are that of the result
+  unsigned passes = 0;      ///< bit i: the gradient of operand i is that of the result
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
   index_t returning = 0;    ///< the same while its backward runs
   index_t copies = 0;       ///< how many more tensors as the first operand there are at once while it runs
@@ -43,7 +47,8 @@ struct saved_tensors {
   /// Computes nothing: what it gives is the first operand seen otherwise, and so are their gradients.
   static constexpr saved_tensors viewing() {
     saved_tensors f = saving(0);
-    f.view = f.passes = true;
+    f.view = true;
+    f.passes = 1;
     return f;
   }
 };
