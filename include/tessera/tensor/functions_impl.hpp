@@ -188,7 +188,9 @@ TESSERA_INLINE at::Tensor compute_rotary(const local_box& where, const at::Tenso
   const at::Tensor wide = x.to(tessera::detail::added_in(x.scalar_type()));
   const at::Tensor sines = at::sin(angles).to(wide.scalar_type()), cosines = at::cos(angles).to(wide.scalar_type());
   const at::Tensor a = wide.narrow(-1, 0, half), b = wide.narrow(-1, half, half);
-  return at::cat({a * cosines - b * sines, b * cosines + a * sines}, -1).to(x.scalar_type());
+  const at::Tensor c = (a * cosines).sub_(b * sines);
+  const at::Tensor d = (b * cosines).add_(a * sines);
+  return at::cat({c, d}, -1).to(x.scalar_type());
 }
 TESSERA_INLINE at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x) {
   return x.reshape(tessera::detail::sizes_of(boxes.result.held));

@@ -1,8 +1,8 @@
 #pragma once
 
 // The elementwise functions, one a line: name, dependence on the operands, elements taken, element given, what backward
-// reads, how many more tensors as the result backward has at once, the computation of boxes x and y. Those of a box x
-// and a number n have the name of their call behind their own. Activations have options, numbers that are as said
+// reads, how many more tensors as the operand backward has at once, or forward where booleans are given, and the
+// computation of boxes x and y. Those of a box x and a number n have the name of their call behind their own. Activations have options, numbers that are as said
 // unless given: name, what backward reads and has, the options, what must hold of them, and what is computed. Types,
 // calls and computations are made of these lists.
 
@@ -54,8 +54,8 @@
   f(trunc, nonlinear, ordered, same, nothing, 0, at::trunc(x))                                    \
   f(frac, nonlinear, reals, same, nothing, 0, at::frac(x))                                        \
   f(isnan, nonlinear, everything, booleans, nothing, 0, at::isnan(x))                             \
-  f(isinf, nonlinear, everything, booleans, nothing, 0, at::isinf(x))                             \
-  f(isfinite, nonlinear, everything, booleans, nothing, 0, at::isfinite(x))                       \
+  f(isinf, nonlinear, everything, booleans, nothing, 1, at::isinf(x))                             \
+  f(isfinite, nonlinear, everything, booleans, nothing, 2, at::isfinite(x))                       \
   f(logical_not, nonlinear, arithmetic, booleans, nothing, 0, at::logical_not(x))
 // clang-format on
 

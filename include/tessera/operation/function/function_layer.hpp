@@ -28,7 +28,11 @@ constexpr layer_plan plan_function(const F& f, const Values&... x) {
     p.saves = functions::engine::footprint_of(F::saves);
     if (functions::engine::keeps_its_own(F::saves)) p.make(p.raw(), y.result.element);
   }
-  if constexpr (requires { F::more; }) p.take_back(p.raw(), y.result.element, F::more);
+  if constexpr (requires { F::more; }) {
+    const element given[]{x.element...};
+    if (has_cotangent(y.result.element)) p.take_back(p.raw(), y.result.element, F::more);
+    else p.take(p.raw(), given[0], F::more);
+  }
   if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
   if constexpr (requires { f.product_on(x.layout...); }) count_products(p, f.product_on(x.layout...));
   return p;

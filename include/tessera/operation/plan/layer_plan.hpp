@@ -57,10 +57,14 @@ class layer_plan {
                               const engine::streamed_parts& streams = {}) {
     exchanges_.push({both(from, to), e, returns, streams});
   }
-  /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
-  constexpr void make(const layout& x, element e) { add_made(x, e, engine::made_for::always, 1); }
-  /// Adds one that it makes on its way to them: kept for its backward, and gone at once where there is none.
-  constexpr void remember(const layout& x, element e) { add_made(x, e, engine::made_for::backward, 1); }
+  /// Adds tensors that the local operation makes besides its results and keeps for its backward.
+  constexpr void make(const layout& x, element e, index_t times = 1) {
+    add_made(x, e, engine::made_for::always, times);
+  }
+  /// Adds those that it makes on its way to them: kept for its backward, and gone at once where there is none.
+  constexpr void remember(const layout& x, element e, index_t times = 1) {
+    add_made(x, e, engine::made_for::backward, times);
+  }
   /// Adds tensors that it has at once while it runs, beside all else; and those that its backward has.
   constexpr void take(const layout& x, element e, index_t times = 1) { add_made(x, e, engine::made_for::now, times); }
   constexpr void take_back(const layout& x, element e, index_t times = 1) {
