@@ -169,8 +169,8 @@ struct loss_of_classes : loss_of_samples {
   static constexpr loss_memory takes(const number& n, const tensor_value& x, const tensor_value& y, const Weights&...) {
     const bool weighs = sizeof...(Weights) > 0, smooth = n.re != 0;
     loss_memory m(1, 0, 0, OfScores, !OfScores);
-    if (of_probabilities(x, y)) m = {2, index_t{1} + (smooth || weighs), 1, 1 + weighs, 3};
-    else if (smooth) m = {0, 1, 1, 1, 3};
+    if (of_probabilities(x, y)) m = {2, index_t{1} + (smooth || weighs), 1, 1 + weighs, 1};
+    else if (smooth) m = {0, 1, 1, 1, 1};
     m.rows = 14;
     return m;
   }

@@ -188,7 +188,7 @@ struct norm : engine::function {
     p.saves = engine::saved_tensors::saving(!widens);
     p.make(x.layout, element::float64, 1 + 3 * roots);
     p.remember(x.layout, element::float64, widens);
-    p.take(x.layout, element::float64, With == combine::max ? 3 : 2 * roots + (n.re != 1));
+    p.take(x.layout, element::float64, With == combine::max ? 3 : 2 * roots + (n.re != 1 || widens));
     p.take_back(x.layout, element::float64, 2 + widens);
     if (With == combine::max) p.take(x.layout, element::boolean, 2);
   }

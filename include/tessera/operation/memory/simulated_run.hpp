@@ -23,7 +23,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
       for (int k = 0; k < results_[i]; ++k) {
         const change_memory& y = of[i].results[k];
         bytes_[first_[i] + k] = y.behind;
-        stored_[first_[i] + k] = y.fresh ? y.behind : larger(y.behind, y.whole);
+        stored_[first_[i] + k] = y.fresh ? y.behind : larger(larger(y.behind, y.before), y.whole);
       }
   }
 

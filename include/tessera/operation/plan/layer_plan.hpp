@@ -248,7 +248,7 @@ class layer_plan {
     return {at, &before == &behind ? at : one(behind)};
   }
 
-  static constexpr int room = 18;  // the most that a layer has are 17, of sampled classes on one coordinate of an axis
+  static constexpr int room = 20;  // the most that a layer has are 18, of sampled classes on one coordinate of an axis
   layout_slot layouts_[room];
   int count_ = 0;
   static_vector<pair, 4> inputs_;

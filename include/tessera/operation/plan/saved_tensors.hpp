@@ -35,6 +35,7 @@ struct saved_tensors {
   /// it copies out what each output reads of so many features at a time, as LibTorch's convolution does; or what each
   /// input gives
   index_t columns = 0;
+  index_t groups = 1;  ///< of features, which a convolution takes one after the other
 
   /// Saves these operands, parameters and results, each a bit.
   static constexpr saved_tensors saving(unsigned operands, unsigned weights = 0, unsigned results = 0) {

@@ -59,7 +59,7 @@ struct load_balance_loss : engine::loss_of_rows {
     p.remember(scores.layout, e, sigmoids);
     p.take(scores.layout, element::float64);
     p.take(scores.layout, element::boolean);
-    p.take_back(scores.layout, e, 3 * sigmoids + widens);
+    p.take_back(scores.layout, e, (sigmoids ? 3 : 1) + widens);
   }
   /// The choices and the probabilities of each expert.
   constexpr engine::exchange_values exchanges(const tensor_value& scores, const tensor_value&) const {
