@@ -117,7 +117,7 @@ class contraction_planner {
   // Input and weight are saved; a bias behind an exchange is added to a copy.
   constexpr saved_tensors memory(bool leaves) const {
     saved_tensors f = saved_tensors::saving(1, 1);
-    f.scratch = layer_.bias && !leaves;
+    f.adds = layer_.bias && !leaves;
     f.spreads = layer_.transposed;
     f.pads = builtin_padding::any;
     f.groups = layer_.groups;

@@ -139,8 +139,14 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
     p.saves.exchanges = false;
     p.saves.scratch = half ? 4 : 0;
     p.saves.returning = half ? 6 : layer.averages();  // in evaluation LibTorch makes the gradient in two
-    p.take(rows, element::float64, layer.averages() ? 6 : 4);
+    p.take(rows, element::float64, layer.averages() ? 6 : 5);
     p.take_back(rows, element::float64, layer.averages() ? 9 : 7);
+    if (!layer.groups.by_channel) {  // and what scales the elements of each
+      const int dims = x.layout.dims.count;
+      const layout scales = one_along(x.layout, [&](int d) { return !layer.groups.over(d, dims); });
+      p.take(scales, element::float64, 2);
+      p.take_back(scales, element::float64, 3);
+    }
     return;
   }
   const bool centred = layer.centred;

@@ -13,6 +13,7 @@ struct change_memory {
   index_t between = 0;    ///< of what lies between exchanges, as far as it adds to both
   index_t returning = 0;  ///< the same of its adjoint
   index_t whole = 0;      ///< what it begins with is a view of so much, to which its gradient is padded
+  index_t room = 0;       ///< what it begins with may take so much memory
   index_t padding = 0;    ///< what lies between on the way there
   bool changes = false;   ///< it is a node of autograd's graph, whose gradient is a box of its own
   bool fresh = false;     ///< what it ends with is no view of what it begins with

@@ -83,6 +83,11 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
     into = capped_sum(into, capped_product(bytes_held(p.made(i), p.made_element(i)), p.made_times(i)));
   }
   m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.scratch));
+  if (p.saves.adds) {
+    change_memory& y = m.results[0];
+    index_t& into = y.fresh ? y.between : m.scratch;
+    into = capped_sum(into, y.behind);
+  }
   const attention_memory attends = memory_of_attention(p, e[0]);
   const bool copies = p.saves.copies + p.saves.copies_back > 0;
   const index_t copied = copies ? bytes_held(p.used(), e[0]) : 0;
@@ -92,6 +97,11 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   m.scratch = capped_sum(m.scratch, capped_sum(coming, there));
   if (p.saves.spreads) add_given(p, e[0], m);
   else if (!p.saves.windows.empty()) add_windows(p, e[0], m);
+  if (p.saves.begins_as_operand) {
+    change_memory& x = m.operands[0];
+    m.results[0].room = x.behind;
+    if (p.saves.spreads && !x.fresh) x.behind = larger(x.behind, m.results[0].before);
+  }
   return m;
 }
 

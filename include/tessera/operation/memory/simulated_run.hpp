@@ -23,7 +23,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
       for (int k = 0; k < results_[i]; ++k) {
         const change_memory& y = of[i].results[k];
         bytes_[first_[i] + k] = y.behind;
-        stored_[first_[i] + k] = y.fresh ? y.behind : larger(larger(y.behind, y.before), y.whole);
+        stored_[first_[i] + k] = y.fresh ? y.behind : larger(larger(y.behind, y.before), larger(y.whole, y.room));
       }
   }
 
@@ -174,7 +174,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     index_t given = kept ? capped_sum(now.beside, now.remembered) : now.beside;
     index_t leaving = 0;
     for (const change_memory& y : now.results) {
-      if (!now.saves.view) given = capped_sum(given, larger(y.before, y.whole));
+      if (!now.saves.view) given = capped_sum(given, larger(larger(y.before, y.whole), y.room));
       if (y.fresh) leaving = larger(leaving, capped_sum(y.behind, y.between));
     }
     taken = capped_sum(taken, given);

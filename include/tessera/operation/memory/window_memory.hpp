@@ -46,8 +46,15 @@ constexpr edge_memory edges_of(const layer_plan& p, element e) {
   return share <= most_edges ? m : edge_memory{};
 }
 
-// Groups of features on the worker that has most of them.
+// Groups of features on the worker that has most of them. Without dilation LibTorch's convolution of three dimensions
+// takes them at once.
+constexpr bool groups_at_once(const layer_plan& p) {
+  bool dilated = false;
+  for (const sliding& s : p.saves.windows) dilated = dilated || s.dilation > 1;
+  return p.saves.windows.count == 3 && !p.saves.spreads && !dilated;
+}
 constexpr index_t groups_here(const layer_plan& p) {
+  if (groups_at_once(p)) return 1;
   const int features = p.used().dims.count - p.saves.windows.count - 1;
   const index_t all = features < 0 ? 0 : p.used().dims[features].extent;
   if (p.saves.groups <= 1 || all < 1) return 1;
@@ -61,6 +68,7 @@ struct read_boxes {
   index_t partly = 0;   ///< the same along the first dimension of which it is a part
   index_t copied = 0;   ///< copies of what each output reads, of so many features at a time
   int parts = 0;        ///< dimensions of which it is a part
+  index_t before = 0;   ///< what the last of several steps to the padded box begins with
   bool framed = false;  ///< something lies around it
 };
 constexpr read_boxes read_boxes_of(const layer_plan& p, element e) {
@@ -68,16 +76,20 @@ constexpr read_boxes read_boxes_of(const layer_plan& p, element e) {
   const int first = used.dims.count - p.saves.windows.count;
   read_boxes m;
   m.padded = m.read = m.partly = m.copied = bytes_of(e);
+  int steps = 0;  // zeros are one
+  index_t longer = 1, shorter = 1;  // the dimension of the last one
+  bool filled = false;
   for (int d = 0; d < used.dims.count; ++d) {
     const parts held(used, d), given(raw, d);
     index_t most = held.largest(), least = most;
     m.copied = capped_product(m.copied, d >= first       ? given.largest()
-                                        : d == first - 1 ? smaller(most, p.saves.columns)
+                                        : d == first - 1 ? smaller(most, groups_at_once(p) ? most : p.saves.columns)
                                                          : most);
     if (d >= first) {
       const sliding& s = p.saves.windows[d - first];
       m.copied = capped_product(m.copied, s.kernel);
       index_t read = 0;
+      bool gathers = false;
       for (int k = 0; k < given.count() && held.count() == given.count(); ++k) {
         const interval outputs = given.held(k)[0];
         const intervals has = held.held(k);
@@ -86,17 +98,27 @@ constexpr read_boxes read_boxes_of(const layer_plan& p, element e) {
         const bool fills = s.edge == boundary::zero;
         const index_t needed = (outputs.size() - 1) * s.stride + s.reach();
         const index_t wanted = fills ? f.before + has[0].size() + f.behind : needed;
-        m.framed = m.framed || wanted > size_of(has);
+        if (wanted > size_of(has)) {
+          m.framed = true;
+          filled = filled || fills;
+          gathers = gathers || !fills;
+        }
         most = larger(most, wanted);
         read = larger(read, fills ? f.read.size() : needed);
       }
       if (read > 0) least = smaller(read, most);
+      if (gathers) {
+        ++steps;
+        longer = most;
+        shorter = held.largest();
+      }
     }
     m.padded = capped_product(m.padded, most);
     m.read = capped_product(m.read, least);
     m.partly = capped_product(m.partly, m.parts == 0 ? least : most);
     m.parts += least < most;
   }
+  if (steps + filled > 1 && steps > 0) m.before = m.padded / larger(1, longer) * shorter;
   return m;
 }
 
@@ -118,6 +140,8 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
     if (!x.changes) x.before = was;
     x.behind = n.padded;
     x.fresh = x.changes = true;
+    x.between = larger(x.between, n.before);
+    x.returning = larger(x.returning, larger(0, n.before - x.before));
     m.scratch = capped_sum(m.scratch, capped_product(n.padded - was, p.saves.copies));
   }
   // LibTorch's convolution takes groups one after the other, and puts what they give end to end.
@@ -149,13 +173,14 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   m.returning = capped_sum(m.returning, copied);
   for (int d = 0; d < first - 1 && p.saves.windows.count < 3; ++d)
     copied = capped_product(copied, parts(p.used(), d).largest());
-  if (p.saves.windows.count == 3) {  // ones, by which the bias is added
+  const index_t own = bytes_held(p.used(), e), given = bytes_held(p.raw(), e);
+  if (p.saves.windows.count == 3) {  // ones, by which the bias is added; the result begins as the operand
     index_t places = bytes_of(e);
     for (int d = first; d < p.raw().dims.count; ++d) places = capped_product(places, parts(p.raw(), d).largest());
-    copied = capped_sum(copied, places);
+    copied = larger(capped_sum(copied, places), own);
+    m.results[0].room = own;
   }
   if (const index_t groups = groups_here(p); groups > 1) {  // one after the other, and put end to end
-    const index_t own = bytes_held(p.used(), e), given = bytes_held(p.raw(), e);
     copied = larger(given, capped_sum(copied, own / groups));
     m.returning = capped_sum(m.returning, capped_sum(larger(own, capped_sum(own, given) / groups),
                                                      m.parameters.empty() ? 0 : m.parameters[0].behind));

@@ -22,6 +22,9 @@ struct saved_tensors {
   unsigned weights = 0xff;  ///< bit i: parameter i is saved, as it is used
   unsigned results = 0xf;   ///< bit i: result i is saved, as the operation gives it
   bool exchanges = true;    ///< what goes between local operations is saved, where anything is
+  /// the first result takes the memory of an operand at least, and the gradient of that the memory of a result
+  bool begins_as_operand = false;
+  bool adds = false;        ///< something is added to the first result where it leaves, in another box
   bool view = false;        ///< the first result lies in the memory of the first operand
   unsigned passes = 0;      ///< bit i: the gradient of operand i is that of the result
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
