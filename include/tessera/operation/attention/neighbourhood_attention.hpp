@@ -52,8 +52,11 @@ constexpr void hold_windows_of_keys(layer_plan& p, const neighbourhood_descripti
   p.make(heads, half ? element::float32 : e);
   for (int o = 0; o < 3 && half; ++o) p.make(p.used(o), element::float32);
   p.saves = saved_tensors::saving(half ? 0 : 7);
-  p.saves.scratch = half ? 1 : 0;
-  p.saves.returning = half ? 24 : 7;
+  const layout &q = p.used(0), &v = p.used(2);
+  const bool by_queries = q.dims[q.dims.count - 1].extent > v.dims[v.dims.count - 1].extent;
+  const layout& term = by_queries ? q : p.raw();
+  p.take(term, e);
+  p.take_back(term, e, half ? 24 : 7);
   p.add_product({p.used_extents()}, seen);
   p.add_product({p.raw_extents()}, seen);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/memory/bytes_held.hpp>
+#include <tessera/operation/plan/exchange_traffic.hpp>
 #include <tessera/operation/plan/layer_plan.hpp>
 #include <tessera/plan/phase.hpp>
 
