@@ -51,6 +51,12 @@ layer_case grown(const layer_case& c) {
 
 }  // namespace
 
+bool is_weighed(const std::string& layer) {
+  for (const family& f : families())
+    if (f.name == layer) return !f.function;
+  return false;
+}
+
 std::string judge_memory(const layer_case& given, long& refused) {
   const auto no_case = [&] {
     ++refused;
@@ -61,6 +67,10 @@ std::string judge_memory(const layer_case& given, long& refused) {
     if (bytes_of(x.element) < 4 && has_cotangent(x.element)) return no_case();  // what is wider inside is not counted
     if (volume_of(x.layout) == 0) return no_case();
   }
+  // The host's kernel wants as many features of queries as of values.
+  if (given.layer == "attention" &&
+      extents_of(given.operands[0].layout).back() != extents_of(given.operands[2].layout).back())
+    return no_case();
   // oneDNN's blocked layouts pad few channels
   if (given.layer.starts_with("conv") && given.operands[0].element == element::float32) return no_case();
   if (f.function) return no_case();

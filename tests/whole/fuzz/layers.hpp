@@ -59,6 +59,7 @@ std::string judge_layer_on_devices(const layer_case& c, long& refused);
 
 /// Whether a layer asks LibTorch for more than `peak_memory` counts, on any worker: its operands, what it gives, and
 /// the gradients of both. Counts what is no case: layers that refuse, functions of tensors alone, and half types.
+bool is_weighed(const std::string& layer);
 std::string judge_memory(const layer_case& c, long& refused);
 
 /// The case with numbers of another element; nothing where it has none.

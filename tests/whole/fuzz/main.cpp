@@ -34,6 +34,7 @@ constexpr const char* about =
     "step, buffers;\n"
     "             with --on-devices on such devices\n"
     "  orders     layers of every element, which run where their plan says so, with derivatives of every order\n"
+    "  memory     layers under rolled options, which ask LibTorch for no more than peak_memory counts\n"
     "A case that fails is made smaller and printed as a line that --case runs again.";
 constexpr const char* statuses =
     "Exit status: 0 when all is right, 1 when a case fails, 2 when an option or a case has no meaning.";
@@ -125,7 +126,7 @@ std::string kind_of_failure(const std::string& why) { return why.substr(0, why.f
 /// many failed.
 template <class Roll, class Parse, class Judge>
 int try_all(const std::string& what, long count, std::uint64_t seed, const Roll& roll, const Parse& parse,
-            const Judge& judge, long& refused) {
+            const Judge& judge, long& refused, long least) {
   int failed = 0;
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
@@ -154,7 +155,7 @@ int try_all(const std::string& what, long count, std::uint64_t seed, const Roll&
     std::fflush(stdout);
   }
   if (shown_at > 0) std::fprintf(stderr, "\r\33[K");
-  if (failed == 0 && i - refused < count) failed = 1;  // nearly all are refused: little is tried
+  if (failed == 0 && i - refused < least) failed = 1;  // nearly all are refused: little is tried
   std::printf("%ld %s and %ld refused, seed %llu, %d failed, %.1f s\n", i - refused, what.c_str(), refused,
               static_cast<unsigned long long>(seed), failed, seconds());
   std::fflush(stdout);
@@ -203,7 +204,7 @@ int try_changes(const char* what, long count, std::uint64_t seed, const limits& 
                 const std::vector<std::string>& elements, const Judge& judge) {
   long refused = 0;
   return try_all(
-      what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), refused);
+      what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), refused, count);
 }
 
 #ifdef FUZZ_EXCHANGES
@@ -211,11 +212,11 @@ int try_changes(const char* what, long count, std::uint64_t seed, const limits& 
 int try_memory(const std::string& only, long count, std::uint64_t seed) {
   int failed = 0;
   for (const std::string& layer : layer_names()) {
-    if (!only.empty() && only != layer) continue;
+    if ((!only.empty() && only != layer) || !is_weighed(layer)) continue;
     long refused = 0;
     failed += try_all(
         layer + " in memory", count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer,
-        [&](const layer_case& c) { return judge_memory(c, refused); }, refused);
+        [&](const layer_case& c) { return judge_memory(c, refused); }, refused, count / 4);
   }
   return failed;
 }
@@ -229,7 +230,7 @@ int try_layers(const std::string& only, long count, std::uint64_t seed, bool on_
     failed += try_all(
         layer + where, count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer,
         [&](const layer_case& c) { return on_devices ? judge_layer_on_devices(c, refused) : judge_layer(c, refused); },
-        refused);
+        refused, count);
   }
   return failed;
 }

@@ -103,7 +103,7 @@ constexpr void hold_transform(layer_plan& p, const fourier& f, const layout& las
     p.take_back(last, complex_of(given), 2 + 2 * several);
     return;
   }
-  const index_t conjugates = f.inverse && several && !is_complex(given);
+  const index_t conjugates = f.inverse && !is_complex(given);
   p.saves.scratch = several + 1 + conjugates;
   p.saves.returning = f.real ? 6 : 3 + conjugates;
 }

@@ -1,10 +1,11 @@
 #pragma once
 
-// The elementwise functions, one a line: name, dependence on the operands, elements taken, element given, what backward
-// reads, how many more tensors as the operand backward has at once, or forward where booleans are given, and the
-// computation of boxes x and y. Those of a box x and a number n have the name of their call behind their own. Activations have options, numbers that are as said
-// unless given: name, what backward reads and has, the options, what must hold of them, and what is computed. Types,
-// calls and computations are made of these lists.
+// The elementwise functions, one a line: name, dependence on the operands, elements taken, element given, what
+// backward reads, its workspace, the computation of boxes x and y. Workspace is how many more tensors as the operand
+// there are at once, in forward where booleans are given. Those of a box x and a number n have the name of their
+// call behind their own. Activations have options, numbers that are as said unless given. A line has name, what
+// backward reads, its workspace, the options, what must hold of them, and what is computed. Types, calls and
+// computations are made of these lists.
 
 // clang-format off
 #define TESSERA_FUNCTIONS_OF_ONE(f)                                                               \

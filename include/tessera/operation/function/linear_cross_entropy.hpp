@@ -116,9 +116,13 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
   }
   p.add_product({p.made_extents(), p.weight_extents().only(1)});  // all scores that are looked at
   if (!s.samples()) return p;
+  layout drawn = weight.used;
+  drawn.dims.resize(1);
+  p.take(drawn, element::float64, 3);
   layout all = of_labels;
   for (int a = 0; a < all.placements.count; ++a)
     if (all.placements[a].kind == placement::cut) all.set_placement(a, {});
+  p.take(all, element::int64, 7);
   p.add_exchange(of_labels, all, element::int64, false);
   detail::keep_draws(p);
   return p;

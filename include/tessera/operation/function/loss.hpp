@@ -5,8 +5,8 @@
 #include <tessera/operation/function/loss_memory.hpp>
 
 // The losses of single elements, one a line: name, whether both operands are probabilities, the numbers it allows, its
-// memory (which operands it keeps, what it makes and remembers, has at once forward and back), the computation. These
-// take boxes x and y and the loss's number n, with `each` as LibTorch's reduction.
+// memory, the computation. Memory is which operands it keeps, what it makes and remembers, has at once forward and back.
+// The computation takes boxes x and y and the loss's number n, with `each` as LibTorch's reduction.
 // clang-format off
 #define TESSERA_LOSSES(f)                                                                          \
   f(l1_loss, false, true, (0, 1, 0, 0, 1), at::l1_loss(x, y, each))                                \

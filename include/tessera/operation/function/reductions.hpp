@@ -56,7 +56,7 @@ constexpr function_value counted(function_value y, const tensor_value& x) {
 namespace engine {
 
 /// The memory of a reduction of x. A mean is a sum first; narrow integers are counted as wide ones. The gradient of an
-/// extreme is shared by all that are as large, who are counted; that of a product has products of all others where an
+/// extreme is shared by all that are as large, who are counted. That of a product has products of all others where an
 /// element is 0.
 constexpr void hold_reduction(layer_plan& p, const tensor_value& x, gives result, combine with) {
   const element e = x.element;
@@ -217,7 +217,7 @@ struct softmax : engine::function {
     const element e = p.exchanged_element(1);
     p.make(x.layout, e);
     p.take(x.layout, e);
-    p.take_back(x.layout, e, Log ? 2 : 4);
+    p.take_back(x.layout, e, Log ? 0 : 4);
   }
   /// The largest element, then the sum; of half types in float.
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {

@@ -139,8 +139,11 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
     p.saves.exchanges = false;
     p.saves.scratch = half ? 4 : 0;
     p.saves.returning = half ? 6 : layer.averages();  // in evaluation LibTorch makes the gradient in two
-    p.take(rows, element::float64, layer.averages() ? 6 : 5);
-    p.take_back(rows, element::float64, layer.averages() ? 9 : 7);
+    p.take(rows, element::float64, layer.averages() ? 6 + 2 * layer.weight : 5);
+    index_t of_row = 1;
+    for (int d = 2; d < x.layout.dims.count; ++d) of_row = capped_product(of_row, larger(1, x.layout.dims[d].extent));
+    if (!layer.averages()) p.take_back(rows, element::float64, 7);
+    else if (capped_product(of_row, bytes_of(x.element)) < 96) p.take_back(rows, element::float64, 9);
     if (!layer.groups.by_channel) {  // and what scales the elements of each
       const int dims = x.layout.dims.count;
       const layout scales = one_along(x.layout, [&](int d) { return !layer.groups.over(d, dims); });
@@ -159,8 +162,9 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
     return;
   }
   if (layer.weight) p.remember(x.layout, x.element);  // the scale of a group by the weight of an element
+  p.take(groups, x.element);
   p.saves.scratch = layer.weight;
-  p.saves.returning = 4;
+  p.saves.returning = 3 + !layer.weight;
 }
 
 }  // namespace detail

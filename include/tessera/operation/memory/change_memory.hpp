@@ -1,8 +1,8 @@
 #pragma once
 
 #include <tessera/operation/memory/bytes_held.hpp>
-#include <tessera/operation/plan/exchange_traffic.hpp>
 #include <tessera/operation/plan/layer_plan.hpp>
+#include <tessera/plan/narrowing.hpp>
 #include <tessera/plan/phase.hpp>
 
 namespace tessera::detail {
@@ -67,6 +67,7 @@ struct layer_memory {
   index_t remembered = 0;       ///< what it makes on its way to them, and keeps for its backward alone
   index_t scratch = 0;          ///< what it takes while it runs
   index_t returning = 0;        ///< what its backward does
+  index_t later = 0;            ///< the same when its result's gradient is gone
   bool differentiable = false;  ///< its result has a gradient
   saved_tensors saves;
 };

@@ -83,10 +83,11 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
     into = capped_sum(into, capped_product(bytes_held(p.made(i), p.made_element(i)), p.made_times(i)));
   }
   m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.scratch));
+  m.later = capped_product(m.results[0].before, p.saves.later);
   if (p.saves.adds) {
     change_memory& y = m.results[0];
-    index_t& into = y.fresh ? y.between : m.scratch;
-    into = capped_sum(into, y.behind);
+    if (y.fresh) y.between = larger(y.between, y.behind - y.before);
+    else m.scratch = capped_sum(m.scratch, y.behind);
   }
   const attention_memory attends = memory_of_attention(p, e[0]);
   const bool copies = p.saves.copies + p.saves.copies_back > 0;

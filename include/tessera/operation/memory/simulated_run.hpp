@@ -260,6 +260,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     const int passed = any_passes && raw == 0 ? gradient_[first_[i]] : -1;
     if (passed >= 0 && passed != count_) ++gradient_holders_[passed];
     for (int k = 0; k < results_[i]; ++k) drop_gradient(first_[i] + k);
+    reach(now.later);
     release(i);
     remove(again);
     if (!any_passes) remove(raw);  // else it goes on as the operand's

@@ -69,6 +69,7 @@ struct read_boxes {
   index_t copied = 0;   ///< copies of what each output reads, of so many features at a time
   int parts = 0;        ///< dimensions of which it is a part
   index_t before = 0;   ///< what the last of several steps to the padded box begins with
+  bool gathers = false; ///< by copies along dimensions
   bool framed = false;  ///< something lies around it
 };
 constexpr read_boxes read_boxes_of(const layer_plan& p, element e) {
@@ -98,7 +99,9 @@ constexpr read_boxes read_boxes_of(const layer_plan& p, element e) {
         const bool fills = s.edge == boundary::zero;
         const index_t needed = (outputs.size() - 1) * s.stride + s.reach();
         const index_t wanted = fills ? f.before + has[0].size() + f.behind : needed;
-        if (wanted > size_of(has)) {
+        const window reads = s.needs();
+        const bool beyond = reads.first(outputs.lo) < has[0].lo || reads.last(outputs.hi - 1) >= has[0].hi;
+        if (wanted > size_of(has) || (!fills && beyond)) {
           m.framed = true;
           filled = filled || fills;
           gathers = gathers || !fills;
@@ -118,12 +121,13 @@ constexpr read_boxes read_boxes_of(const layer_plan& p, element e) {
     m.partly = capped_product(m.partly, m.parts == 0 ? least : most);
     m.parts += least < most;
   }
+  m.gathers = steps > 0;
   if (steps + filled > 1 && steps > 0) m.before = m.padded / larger(1, longer) * shorter;
   return m;
 }
 
-// How much an operand grows where it is read as a padded box, the part of that that is read, which is copied, and the
-// windows of it that are copied out.
+// How much an operand grows where it is read as a padded box. The part of that that is read is copied, and so are the
+// windows of it.
 constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
   const read_boxes n = read_boxes_of(p, e);
   const index_t was = bytes_held(p.used(), e);
@@ -138,6 +142,7 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
   } else if (n.framed) {
     change_memory& x = m.operands[0];
     if (!x.changes) x.before = was;
+    else if (n.gathers) x.between = larger(x.between, was);
     x.behind = n.padded;
     x.fresh = x.changes = true;
     x.between = larger(x.between, n.before);
@@ -198,19 +203,33 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   change_memory& y = m.results[0];
   index_t whole = bytes_of(e);
   index_t padding = bytes_of(e);
+  index_t made = bytes_of(e);
+  bool complete = true;  // else what is made is copied between zeros
   for (int d = 0; d < p.raw().dims.count; ++d) {
+    index_t of_inputs = 0;
     const parts inputs(p.used(), d);
     const parts outputs(p.raw(), d);
     const index_t given = outputs.largest();
     index_t most = given;
-    for (int k = 0; d >= first && k < outputs.count(); ++k)
-      if (!inputs.held(k)[0].empty() && !outputs.held(k)[0].empty())
-        most = larger(
-            most, transposed_crop_of(p.saves.windows[d - first], inputs.held(k)[0], outputs.held(k)[0]).made.size());
+    for (int k = 0; d >= first && k < outputs.count(); ++k) {
+      const interval in = inputs.held(k)[0], out = outputs.held(k)[0];
+      if (in.empty() || out.empty()) continue;
+      const interval one = transposed_crop_of(p.saves.windows[d - first], in, out).made;
+      complete = complete && one.lo <= out.lo && out.hi <= one.hi;
+      most = larger(most, one.size());
+      of_inputs = larger(of_inputs, one.size());
+    }
+    made = capped_product(made, of_inputs > 0 ? of_inputs : given);
     padding = capped_product(padding, padding == whole && most > given ? given : most);
     whole = capped_product(whole, most);
   }
+  if (!complete) {
+    m.scratch = capped_sum(m.scratch, made);
+    m.returning = capped_sum(m.returning, made);
+    return;
+  }
   if (whole == y.before) return;
+  if (groups_here(p) > 1) m.scratch = capped_sum(m.scratch, whole - y.before);
   y.whole = whole;
   y.padding = padding == y.before ? 0 : padding;
 }

@@ -58,9 +58,7 @@ class layer_plan {
     exchanges_.push({both(from, to), e, returns, streams});
   }
   /// Adds tensors that the local operation makes besides its results and keeps for its backward.
-  constexpr void make(const layout& x, element e, index_t times = 1) {
-    add_made(x, e, engine::made_for::always, times);
-  }
+  constexpr void make(const layout& x, element e, index_t n = 1) { add_made(x, e, engine::made_for::always, n); }
   /// Adds those that it makes on its way to them: kept for its backward, and gone at once where there is none.
   constexpr void remember(const layout& x, element e, index_t times = 1) {
     add_made(x, e, engine::made_for::backward, times);
@@ -248,14 +246,14 @@ class layer_plan {
     return {at, &before == &behind ? at : one(behind)};
   }
 
-  static constexpr int room = 20;  // the most that a layer has are 18, of sampled classes on one coordinate of an axis
+  static constexpr int room = 22;  // the most that a layer has are 20, of sampled classes on one coordinate of an axis
   layout_slot layouts_[room];
   int count_ = 0;
   static_vector<pair, 4> inputs_;
   static_vector<planned_output, 4> outputs_;
   static_vector<planned_parameter, 8> parameters_;
   static_vector<planned_exchange, 4> exchanges_;
-  static_vector<planned_tensor, 8> made_;
+  static_vector<planned_tensor, 12> made_;
   static_vector<planned_buffer, 4> buffers_;
   static constexpr int most_products = 7;  // of a spectral convolution of three dimensions that move twice
   product_slot products_[most_products];

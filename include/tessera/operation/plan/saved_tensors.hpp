@@ -7,8 +7,8 @@
 
 namespace tessera::engine {
 
-/// What a tensor that a local operation makes is for: its backward as well; that alone; or neither, as workspace of the
-/// operation and of its backward.
+/// What a tensor that a local operation makes is for: its backward as well, or that alone. Others are workspace of the
+/// operation or of its backward.
 enum class made_for : signed char { always, backward, now, now_in_backward };
 
 /// The memory of a layer's local operation besides operands and results: what LibTorch saves for backward, and the
@@ -29,6 +29,7 @@ struct saved_tensors {
   unsigned passes = 0;      ///< bit i: the gradient of operand i is that of the result
   index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
   index_t returning = 0;    ///< the same while its backward runs
+  index_t later = 0;        ///< the same behind its first step, which does not keep the gradient of the result
   index_t copies = 0;       ///< how many more tensors as the first operand there are at once while it runs
   index_t copies_back = 0;  ///< the same while its backward runs
   /// over the last dimensions of the first operand: it reads a padding around its box
