@@ -32,9 +32,9 @@ TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 }  // namespace engine
 
 #define TESSERA_FUNCTION(function, called, kind, elements, result, saves, more, computed) \
-  template <engine::number_kind Of>                                                 \
-  at::Tensor compute(const function<Of>& f, const at::Tensor& x) {                  \
-    return engine::compute_##function(x, engine::scalar_for(f.n, Of, x));           \
+  template <engine::number_kind Of>                                                       \
+  at::Tensor compute(const function<Of>& f, const at::Tensor& x) {                        \
+    return engine::compute_##function(x, engine::scalar_for(f.n, Of, x));                 \
   }
 /// The same of a tensor and a number.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)

@@ -48,18 +48,18 @@ TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function, saves, more, first, otherwise, holds, computed)  \
-  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) { \
-    const double a = f.n.re;                                                  \
-    return computed;                                                          \
+#define TESSERA_FUNCTION(function, saves, more, first, otherwise, holds, computed) \
+  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) {      \
+    const double a = f.n.re;                                                       \
+    return computed;                                                               \
   }
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, saves, more, first, otherwise, second, or_else, holds, computed) \
-  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) {                 \
-    const double a = f.n.re;                                                                  \
-    const double b = f.n.im;                                                                  \
-    return computed;                                                                          \
+  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) {                       \
+    const double a = f.n.re;                                                                        \
+    const double b = f.n.im;                                                                        \
+    return computed;                                                                                \
   }
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION

@@ -193,9 +193,8 @@ std::vector<weighed> functions_of_files(const nn::layer_table& table) {
         all.push_back({name, c.operands, [&table, node](const std::vector<nn::dynamic_flow>& x) {
                          const auto lists = std::make_shared<engine::file::lists>();
                          x[0].in->keep(lists);
-                         return table.add(nn::node_options(engine::file::json_cursor(node, "case"),
-                                                           x[0].layout().mesh, *lists),
-                                          x);
+                         return table.add(
+                             nn::node_options(engine::file::json_cursor(node, "case"), x[0].layout().mesh, *lists), x);
                        }});
         if (!has_field(k, "reduction")) break;
       }
@@ -203,35 +202,62 @@ std::vector<weighed> functions_of_files(const nn::layer_table& table) {
   return all;
 }
 
-#define CALLED(operands, ...)                                                                               \
-  {                                                                                                         \
-    #__VA_ARGS__, operands, [](const std::vector<nn::dynamic_flow>& x) { return std::vector{__VA_ARGS__}; } \
-  }
+#define CALLED(operands, ...) \
+  {#__VA_ARGS__, operands, [](const std::vector<nn::dynamic_flow>& x) { return std::vector{__VA_ARGS__}; }}
 std::vector<weighed> functions_of_programs() {
-  const std::vector<operand_here> cut{usual}, whole{by_rows},
-      sequences{{{8, 12, 20}, numbers_are::any, {false, true}}}, two{by_rows, by_rows},
-      products{{{rows, columns}, numbers_are::any, {false, true}, true}, {{columns, 24}, numbers_are::any, {true, true}, true}},
+  const std::vector<operand_here> cut{usual}, whole{by_rows}, sequences{{{8, 12, 20}, numbers_are::any, {false, true}}},
+      two{by_rows, by_rows},
+      products{{{rows, columns}, numbers_are::any, {false, true}, true},
+               {{columns, 24}, numbers_are::any, {true, true}, true}},
       looking{{{rows, columns}, numbers_are::any, {false, true}, true}, {{7}, numbers_are::labels, {true}, true}},
       looking_along{by_rows, {{rows, columns}, numbers_are::labels, {false, true}}}, just_named{named},
       scaled{{{1, columns}, numbers_are::any, {true, true}}, {{rows, columns}, numbers_are::any, {true, true}}};
-  return {CALLED(cut, sum<0>(x[0])), CALLED(cut, sum(x[0])), CALLED(cut, mean<0>(x[0])), CALLED(whole, mean(x[0])),
-          CALLED(cut, amax<0>(x[0])), CALLED(whole, amin<1>(x[0])), CALLED(cut, prod_over<0>(x[0])),
-          CALLED(whole, prod_over(x[0])), CALLED(whole, any_over<1>(x[0])), CALLED(cut, all_over(x[0])),
-          CALLED(cut, argmax<0>(x[0])), CALLED(whole, argmin<1>(x[0])), CALLED(cut, var<0>(x[0])),
-          CALLED(whole, var(x[0])), CALLED(cut, norm<0>(x[0])), CALLED(whole, norm(x[0], 3)),
-          CALLED(whole, norm<1>(x[0], 1)), CALLED(cut, norm<1>(x[0], 0.5)),
-          CALLED(cut, norm<0>(x[0], std::numeric_limits<double>::infinity())), CALLED(whole, rotary<0>(x[0])),
-          CALLED(cut, (pad<0, 2, 3>(x[0], 1))), CALLED(whole, (pad<1, 4, 8>(x[0]))), CALLED(whole, cumsum<1>(x[0])),
-          CALLED(cut, (permute<1, 0>(x[0]))), CALLED(cut, (transpose<0, 1>(x[0]))), CALLED(cut, unsqueeze<0>(x[0])),
-          CALLED(sequences, (flatten<1, 2>(x[0]))), CALLED(whole, (unflatten<1, 4>(x[0]))),
-          CALLED(cut, (slice<0, 4, 40>(x[0]))), CALLED(whole, exp(slice<1, 4, 40>(x[0]))),
-          CALLED(cut, where(gt(x[0], 0.5), x[0], x[0])), CALLED(cut, clamp(x[0], 0.25, 0.5)),
-          CALLED(cut, cast<float>(x[0])), CALLED(cut, cast<double>(x[0])), CALLED(whole, cast<std::int64_t>(x[0])),
-          CALLED(products, matmul(x[0], x[1])), CALLED(whole, sort<1>(x[0]).values),
-          CALLED(whole, (topk<1, 5>(x[0]).values)), CALLED(looking, index_select<1>(x[0], x[1])),
-          CALLED(looking_along, take_along<1>(x[0], x[1])), CALLED(looking_along, (scatter_add<1, 40>(x[0], x[1]))),
-          CALLED(just_named, one_hot<columns>(x[0])), CALLED(scaled, expand<0, 48>(x[0]) * x[1]),
-          CALLED(two, where(gt(x[0], 0.5), x[0], x[1])), CALLED(cut, scale_gradient(x[0], 0.5)), CALLED(two, x[0] - x[1])};
+  return {CALLED(cut, sum<0>(x[0])),
+          CALLED(cut, sum(x[0])),
+          CALLED(cut, mean<0>(x[0])),
+          CALLED(whole, mean(x[0])),
+          CALLED(cut, amax<0>(x[0])),
+          CALLED(whole, amin<1>(x[0])),
+          CALLED(cut, prod_over<0>(x[0])),
+          CALLED(whole, prod_over(x[0])),
+          CALLED(whole, any_over<1>(x[0])),
+          CALLED(cut, all_over(x[0])),
+          CALLED(cut, argmax<0>(x[0])),
+          CALLED(whole, argmin<1>(x[0])),
+          CALLED(cut, var<0>(x[0])),
+          CALLED(whole, var(x[0])),
+          CALLED(cut, norm<0>(x[0])),
+          CALLED(whole, norm(x[0], 3)),
+          CALLED(whole, norm<1>(x[0], 1)),
+          CALLED(cut, norm<1>(x[0], 0.5)),
+          CALLED(cut, norm<0>(x[0], std::numeric_limits<double>::infinity())),
+          CALLED(whole, rotary<0>(x[0])),
+          CALLED(cut, (pad<0, 2, 3>(x[0], 1))),
+          CALLED(whole, (pad<1, 4, 8>(x[0]))),
+          CALLED(whole, cumsum<1>(x[0])),
+          CALLED(cut, (permute<1, 0>(x[0]))),
+          CALLED(cut, (transpose<0, 1>(x[0]))),
+          CALLED(cut, unsqueeze<0>(x[0])),
+          CALLED(sequences, (flatten<1, 2>(x[0]))),
+          CALLED(whole, (unflatten<1, 4>(x[0]))),
+          CALLED(cut, (slice<0, 4, 40>(x[0]))),
+          CALLED(whole, exp(slice<1, 4, 40>(x[0]))),
+          CALLED(cut, where(gt(x[0], 0.5), x[0], x[0])),
+          CALLED(cut, clamp(x[0], 0.25, 0.5)),
+          CALLED(cut, cast<float>(x[0])),
+          CALLED(cut, cast<double>(x[0])),
+          CALLED(whole, cast<std::int64_t>(x[0])),
+          CALLED(products, matmul(x[0], x[1])),
+          CALLED(whole, sort<1>(x[0]).values),
+          CALLED(whole, (topk<1, 5>(x[0]).values)),
+          CALLED(looking, index_select<1>(x[0], x[1])),
+          CALLED(looking_along, take_along<1>(x[0], x[1])),
+          CALLED(looking_along, (scatter_add<1, 40>(x[0], x[1]))),
+          CALLED(just_named, one_hot<columns>(x[0])),
+          CALLED(scaled, expand<0, 48>(x[0]) * x[1]),
+          CALLED(two, where(gt(x[0], 0.5), x[0], x[1])),
+          CALLED(cut, scale_gradient(x[0], 0.5)),
+          CALLED(two, x[0] - x[1])};
 }
 
 }  // namespace

@@ -82,10 +82,10 @@ std::string judge_memory(const layer_case& given, long& refused) {
     for (int i = 0; i < x.layout.mesh.size(); ++i) world = std::max(world, x.layout.mesh.rank(x.layout.mesh.at(i)) + 1);
   std::vector<tensors> boxes;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
-    boxes.push_back(is_complex(c.operands[i].element)
-                        ? boxes_of_any(c.operands[i].layout, operand_of(c, i), world, 0, c.salt + 7)
-                        : boxes_of(c.operands[i].layout, c.operands[i].element, value_of_operand(c, i), world, 0,
-                                   c.salt + 7));
+    boxes.push_back(
+        is_complex(c.operands[i].element)
+            ? boxes_of_any(c.operands[i].layout, operand_of(c, i), world, 0, c.salt + 7)
+            : boxes_of(c.operands[i].layout, c.operands[i].element, value_of_operand(c, i), world, 0, c.salt + 7));
   const auto run = in_world(
       world,
       [&](const std::shared_ptr<transport>& carrier) {

@@ -204,7 +204,8 @@ int try_changes(const char* what, long count, std::uint64_t seed, const limits& 
                 const std::vector<std::string>& elements, const Judge& judge) {
   long refused = 0;
   return try_all(
-      what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), refused, count);
+      what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), refused,
+      count);
 }
 
 #ifdef FUZZ_EXCHANGES

@@ -88,7 +88,7 @@ TESSERA_INLINE void layer_table::add_functions() {
   function(#called, [](options o, flow_of x) { return tessera::called(x, o.real(#first, otherwise)); });
   TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(called, saves, more, first, otherwise, second, or_else, holds, computed)          \
+#define TESSERA_FUNCTION(called, saves, more, first, otherwise, second, or_else, holds, computed)    \
   function(#called, [](options o, flow_of x) {                                                       \
     const double first_number = o.real(#first, otherwise), second_number = o.real(#second, or_else); \
     return tessera::called(x, first_number, second_number);                                          \

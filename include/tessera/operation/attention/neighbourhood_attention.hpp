@@ -56,7 +56,8 @@ constexpr void hold_windows_of_keys(layer_plan& p, const neighbourhood_descripti
     all = capped_product(all, larger(1, n));
     most = capped_product(most, n == layer.window[i] ? n : larger(around + 1, n - 2 * around - 2));
   }
-  if (half || 2 * most >= all) p.make(heads, half ? element::float32 : e);
+  const bool together = 2 * most >= all;
+  if (half || together) p.make(heads, half ? element::float32 : e);
   else p.remember(heads, e);
   for (int o = 0; o < 3 && half; ++o) p.make(p.used(o), element::float32);
   p.saves = saved_tensors::saving(half ? 0 : 7);
@@ -64,7 +65,7 @@ constexpr void hold_windows_of_keys(layer_plan& p, const neighbourhood_descripti
   const bool by_queries = q.dims[q.dims.count - 1].extent > v.dims[v.dims.count - 1].extent;
   const layout& term = by_queries ? q : p.raw();
   p.take(term, e);
-  if (by_queries || seen > v.dims[v.dims.count - 1].extent) p.take(heads, e);
+  if (by_queries || (together && seen > v.dims[v.dims.count - 1].extent)) p.take(heads, e);
   p.take_back(term, e, half ? 24 : 7);
   p.add_product({p.used_extents()}, seen);
   p.add_product({p.raw_extents()}, seen);

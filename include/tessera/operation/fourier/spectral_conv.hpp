@@ -144,11 +144,12 @@ constexpr layer_plan plan_of(const spectral& layer, const tensor_value& in) {
   const int last = x.dims.count - 1;
   if (const index_t n = half.dims[last].extent; n != dynamic) detail::set_extent(half, last, n / 2 + 1);
   for (int d = 2; d < last; ++d)
-    if (half.dims[d].extent != dynamic && half.dims[d].extent < layer.kept(d)) detail::set_extent(half, d, layer.kept(d));
+    if (half.dims[d].extent != dynamic && half.dims[d].extent < layer.kept(d))
+      detail::set_extent(half, d, layer.kept(d));
   bool moves = false;
   for (int i = 0; i < p.exchanges(); ++i) moves = moves || !same(p.from(i), p.to(i));
   const index_t times = moves ? 1 : 2;
-  p.take(half, complex, 2 * times);
+  p.take(half, complex, 2 * times - 1);
   p.take_back(half, complex, times);
   p.take_back(s.steps[0].held, complex, times);
   p.remember(s.product, complex);

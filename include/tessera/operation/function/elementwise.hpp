@@ -66,29 +66,29 @@ struct of_a_number : function {
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed)                                 \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed)                           \
   struct function : engine::of_one<engine::linearity::kind, engine::takes::elements, engine::gives::result, \
-                                   engine::saved::saves, more> {                                                  \
+                                   engine::saved::saves, more> {                                            \
     static constexpr const char* name = #function;                                                          \
   };
 /// A function of one tensor, as a value.
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed)                                 \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed)                           \
   struct function : engine::of_two<engine::linearity::kind, engine::takes::elements, engine::gives::result, \
-                                   engine::saved::saves, more> {                                                  \
+                                   engine::saved::saves, more> {                                            \
     static constexpr const char* name = #function;                                                          \
   };
 /// A function of two tensors, as a value.
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, more, computed)                              \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, more, computed)                        \
   template <engine::number_kind Of>                                                                              \
   struct function : engine::of_a_number<engine::linearity::kind, engine::takes::elements, engine::gives::result, \
-                                        engine::saved::saves, more, Of> {                                              \
+                                        engine::saved::saves, more, Of> {                                        \
     static constexpr const char* name = #function;                                                               \
     using engine::of_a_number<engine::linearity::kind, engine::takes::elements, engine::gives::result,           \
-                              engine::saved::saves, more, Of>::of_a_number;                                            \
+                              engine::saved::saves, more, Of>::of_a_number;                                      \
   };
 /// A function of a tensor and a number, as a value.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
@@ -116,8 +116,8 @@ struct activation : function {
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function, saves, more, first, otherwise, holds, computed)                                      \
-  struct function : engine::activation<engine::saved::saves, more> {                                                    \
+#define TESSERA_FUNCTION(function, saves, more, first, otherwise, holds, computed)                                \
+  struct function : engine::activation<engine::saved::saves, more> {                                              \
     static constexpr const char* name = #function;                                                                \
     constexpr explicit function(double a = otherwise) : activation(a, 0) {}                                       \
     static constexpr bool defined([[maybe_unused]] double a) { return holds; }                                    \
@@ -126,8 +126,8 @@ struct activation : function {
 /// An activation of one option, as a value.
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, saves, more, first, otherwise, second, or_else, holds, computed)             \
-  struct function : engine::activation<engine::saved::saves, more> {                                            \
+#define TESSERA_FUNCTION(function, saves, more, first, otherwise, second, or_else, holds, computed)       \
+  struct function : engine::activation<engine::saved::saves, more> {                                      \
     static constexpr const char* name = #function;                                                        \
     constexpr explicit function(double a = otherwise, double b = or_else) : activation(a, b) {}           \
     static constexpr bool defined([[maybe_unused]] double a, [[maybe_unused]] double b) { return holds; } \
@@ -164,42 +164,42 @@ struct where : engine::function {
 
 // The calls: f(x), f(x, y), f(x, n), f(x, options…), for tensors of any kind.
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed) \
-  template <engine::AnyTensor X>                                            \
-  constexpr auto function(const X& x) {                                     \
-    return call(functions::function{}, x);                                  \
+  template <engine::AnyTensor X>                                                  \
+  constexpr auto function(const X& x) {                                           \
+    return call(functions::function{}, x);                                        \
   }
 /// A function of one tensor, element by element: f(x).
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed) \
-  template <engine::AnyTensor X, engine::AnyTensor Y>                       \
-  constexpr auto function(const X& x, const Y& y) {                         \
-    return call(functions::function{}, x, y);                               \
+  template <engine::AnyTensor X, engine::AnyTensor Y>                             \
+  constexpr auto function(const X& x, const Y& y) {                               \
+    return call(functions::function{}, x, y);                                     \
   }
 /// A function of two tensors, element by element: f(x, y).
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
 #define TESSERA_FUNCTION(function, called, kind, elements, result, saves, more, computed) \
-  template <engine::AnyTensor X, engine::Number N>                                  \
-  constexpr auto called(const X& x, const N& n) {                                   \
-    return call(functions::function<functions::engine::kind_of_number<N>>(n), x);   \
+  template <engine::AnyTensor X, engine::Number N>                                        \
+  constexpr auto called(const X& x, const N& n) {                                         \
+    return call(functions::function<functions::engine::kind_of_number<N>>(n), x);         \
   }
 /// A function of a tensor and a number that all workers know: f(x, n).
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, saves, more, first, otherwise, holds, computed) \
-  template <engine::AnyTensor X>                                             \
-  constexpr auto function(const X& x, double first = otherwise) {            \
-    return call(functions::function(first), x);                              \
+  template <engine::AnyTensor X>                                                   \
+  constexpr auto function(const X& x, double first = otherwise) {                  \
+    return call(functions::function(first), x);                                    \
   }
 /// An activation with LibTorch's option: f(x, a).
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 #define TESSERA_FUNCTION(function, saves, more, first, otherwise, second, or_else, holds, computed) \
-  template <engine::AnyTensor X>                                                              \
-  constexpr auto function(const X& x, double first = otherwise, double second = or_else) {    \
-    return call(functions::function(first, second), x);                                       \
+  template <engine::AnyTensor X>                                                                    \
+  constexpr auto function(const X& x, double first = otherwise, double second = or_else) {          \
+    return call(functions::function(first, second), x);                                             \
   }
 /// An activation with LibTorch's two options: f(x, a, b).
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)

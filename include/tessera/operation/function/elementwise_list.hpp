@@ -1,6 +1,6 @@
 #pragma once
 
-// The elementwise functions, one a line: name, dependence on the operands, elements taken, element given, what
+// The elementwise functions, one a line. It has name, dependence on the operands, elements taken, element given, what
 // backward reads, its workspace, the computation of boxes x and y. Workspace is how many more tensors as the operand
 // there are at once, in forward where booleans are given. Those of a box x and a number n have the name of their
 // call behind their own. Activations have options, numbers that are as said unless given. A line has name, what

@@ -5,8 +5,8 @@
 #include <tessera/operation/function/loss_memory.hpp>
 
 // The losses of single elements, one a line: name, whether both operands are probabilities, the numbers it allows, its
-// memory, the computation. Memory is which operands it keeps, what it makes and remembers, has at once forward and back.
-// The computation takes boxes x and y and the loss's number n, with `each` as LibTorch's reduction.
+// memory, the computation. Memory is which operands it keeps, what it makes and remembers, has at once forward and
+// back. The computation takes boxes x and y and the loss's number n, with `each` as LibTorch's reduction.
 // clang-format off
 #define TESSERA_LOSSES(f)                                                                          \
   f(l1_loss, false, true, (0, 1, 0, 0, 1), at::l1_loss(x, y, each))                                \
@@ -50,7 +50,8 @@ constexpr letters letters_of_weights(const layout& w, const layout& x) {
 
 namespace engine {
 
-/// The memory of a loss of rates by its flags: bit 0 says that they are logarithms, bit 1 that Stirling's term is added.
+/// The memory of a loss of rates by its flags: bit 0 says that they are logarithms, bit 1 that Stirling's term is
+/// added.
 constexpr loss_memory of_poisson(index_t flags) {
   const bool logarithms = (flags & 1) != 0;
   if ((flags & 2) != 0) return logarithms ? loss_memory{3, 3, 1, 4, 3} : loss_memory{2, 3, 2, 4, 2};
@@ -188,12 +189,14 @@ struct loss_of_classes : loss_of_samples {
 
 }  // namespace engine
 
-#define TESSERA_LOSS(loss, of_probabilities, numbers, memory, computed)                                                         \
-  struct loss : engine::loss_of_elements {                                                                                      \
-    static constexpr const char* name = #loss;                                                                                  \
-    static constexpr bool judges = of_probabilities;                                                                            \
-    static constexpr bool holds([[maybe_unused]] const engine::number& n) { return numbers; }                                   \
-    static constexpr engine::loss_memory takes([[maybe_unused]] const engine::number& n) { return engine::loss_memory memory; } \
+#define TESSERA_LOSS(loss, of_probabilities, numbers, memory, computed)                       \
+  struct loss : engine::loss_of_elements {                                                    \
+    static constexpr const char* name = #loss;                                                \
+    static constexpr bool judges = of_probabilities;                                          \
+    static constexpr bool holds([[maybe_unused]] const engine::number& n) { return numbers; } \
+    static constexpr engine::loss_memory takes([[maybe_unused]] const engine::number& n) {    \
+      return engine::loss_memory memory;                                                      \
+    }                                                                                         \
   };
 /// A loss that each element has, as a value.
 TESSERA_LOSSES(TESSERA_LOSS)

@@ -49,7 +49,7 @@ constexpr layer_plan plan_of(const dropout_description& layer, const tensor_valu
   if (!p.why.ok()) return p;
   p.saves = saved_tensors::saving(0);
   p.saves.returning = layer.channelwise;  // masked, then scaled
-  p.saves.later = !layer.channelwise;      // scaled, then masked
+  p.saves.later = !layer.channelwise;     // scaled, then masked
   p.make(detail::drawn_over(x.layout, layer), element::boolean);
   detail::keep_draws(p);
   return p;

@@ -14,8 +14,9 @@ namespace tessera::engine {
 ///
 /// Memory of transports is not LibTorch's and not counted, nor are the wider copies in which operations on half types
 /// compute. A convolution is counted as LibTorch's own kernel computes it. Where that hands it to oneDNN, less is asked
-/// for, but of few channels, which its layouts pad, more. Attention is counted as LibTorch's kernel of the host computes it with one thread. Unless it meets keys in
-/// blocks, that kernel wants queries and values of one number of features.
+/// for, but of few channels, which its layouts pad, more. Attention is counted as LibTorch's kernel of the host
+/// computes it with one thread. Unless it meets keys in blocks, that kernel wants queries and values of one number of
+/// features.
 struct memory_value {
   index_t forward = 0;     ///< without gradients: a value is gone behind its last reader
   index_t training = 0;    ///< forward and backward

@@ -62,8 +62,8 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
   using ledger::gradient_, ledger::gradient_holders_, ledger::gradient_bytes_;
   using values = value_lifetimes<Nodes, Values>;
   using values::first_reading, values::each_input;
-  using values::of_, values::nodes_, values::first_, values::results_, values::operand_, values::owner_, values::root_, values::last_,
-      values::outputs_, values::output_count_;
+  using values::of_, values::nodes_, values::first_, values::results_, values::operand_, values::owner_, values::root_,
+      values::last_, values::outputs_, values::output_count_;
 
   // Runs nodes forward. What is recomputed, from `next` on, keeps what comes in where others keep what their backward
   // reads.

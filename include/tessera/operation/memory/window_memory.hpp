@@ -63,21 +63,21 @@ constexpr index_t groups_here(const layer_plan& p) {
 
 /// The boxes through which a worker reads an operand under windows.
 struct read_boxes {
-  index_t padded = 0;   ///< the operand and what lies around it
-  index_t read = 0;     ///< the part of that that is read
-  index_t partly = 0;   ///< the same along the first dimension of which it is a part
-  index_t copied = 0;   ///< copies of what each output reads, of so many features at a time
-  int parts = 0;        ///< dimensions of which it is a part
-  index_t before = 0;   ///< what the last of several steps to the padded box begins with
-  bool gathers = false; ///< by copies along dimensions
-  bool framed = false;  ///< something lies around it
+  index_t padded = 0;    ///< the operand and what lies around it
+  index_t read = 0;      ///< the part of that that is read
+  index_t partly = 0;    ///< the same along the first dimension of which it is a part
+  index_t copied = 0;    ///< copies of what each output reads, of so many features at a time
+  int parts = 0;         ///< dimensions of which it is a part
+  index_t before = 0;    ///< what the last of several steps to the padded box begins with
+  bool gathers = false;  ///< by copies along dimensions
+  bool framed = false;   ///< something lies around it
 };
 constexpr read_boxes read_boxes_of(const layer_plan& p, element e) {
   const layout &used = p.used(), &raw = p.raw();
   const int first = used.dims.count - p.saves.windows.count;
   read_boxes m;
   m.padded = m.read = m.partly = m.copied = bytes_of(e);
-  int steps = 0;  // zeros are one
+  int steps = 0;                    // zeros are one
   index_t longer = 1, shorter = 1;  // the dimension of the last one
   bool filled = false;
   for (int d = 0; d < used.dims.count; ++d) {

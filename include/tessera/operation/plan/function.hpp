@@ -86,9 +86,9 @@ enum class saved : signed char {
   everything,
   own,               ///< a tensor as the result that the function makes besides
   operands_and_own,  ///< this too
-  passes,  ///< nothing: the gradients of the operands are that of the result
-  view,    ///< nothing: the result is its operand seen otherwise, and so are their gradients
-  operand  ///< nothing: the result is its operand, and its gradient another
+  passes,            ///< nothing: the gradients of the operands are that of the result
+  view,              ///< nothing: the result is its operand seen otherwise, and so are their gradients
+  operand            ///< nothing: the result is its operand, and its gradient another
 };
 
 /// The tensors that LibTorch then holds until backward.

@@ -111,7 +111,8 @@ constexpr layer_plan plan_of(const row_combining&, const tensor_value& y, const 
   // gates and by slots before those of slots are there.
   const auto held = [](const layout& x) {
     index_t n = 1;
-    for (const dimension& d : x.dims) n = n == dynamic || d.extent == dynamic ? dynamic : detail::capped_product(n, d.extent);
+    for (const dimension& d : x.dims)
+      n = n == dynamic || d.extent == dynamic ? dynamic : detail::capped_product(n, d.extent);
     return n;
   };
   const bool moves = !(p.from(0) == p.to(0)), full = held(slots_of_rows) > held(used);
