@@ -6,13 +6,6 @@
 
 namespace tessera::detail {
 
-// How many values a program has: inputs, then the results of its nodes.
-constexpr int values_of(const auto& program) {
-  int n = program.inputs;
-  for (const auto& node : program) n += node.results;
-  return n;
-}
-
 /// The values of a program, its inputs and then the results of its nodes: who reads which, and in whose memory it lies.
 template <int Nodes, int Values>
 class value_lifetimes {
