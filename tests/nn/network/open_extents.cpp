@@ -1,10 +1,10 @@
 #include "tests/support/tensors.hpp"
 
-using namespace tessera;
-using namespace tessera::engine;
-using namespace tessera::testing;
-
 // Networks whose types leave extents open run as those that know them: behind windows, too, where extents have no name.
+
+namespace tessera::testing::open_extents {
+
+using namespace engine;
 
 namespace {
 
@@ -50,3 +50,5 @@ TEST_CASE("a network whose type leaves extents open gives what one gives that kn
   judge<pieces, nn::conv_transpose<2, kernel<5>, stride<2>>, nn::conv<4, kernel<3>, padding<1>>,
         nn::conv_transpose<8, kernel<4>, stride<2>, padding<1>>>();
 }
+
+}  // namespace tessera::testing::open_extents
