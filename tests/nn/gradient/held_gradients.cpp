@@ -252,7 +252,7 @@ namespace {
 /// The losses of some steps by SGD, which LibTorch makes through `data()`, so that no version shows them. A look is a
 /// forward between the sums and the step.
 template <class Net, class Team>
-std::vector<double> losses(const Team& t, bool looks) {
+std::vector<double> losses_by_sgd(const Team& t, bool looks) {
   Net net{t, seed{3}};
   torch::optim::SGD optimizer(net.parameters(), 0.01);
   std::vector<double> all;
@@ -280,9 +280,10 @@ TEST_CASE("a forward between the sum of gradients and a step leaves nothing of t
           "[law][gradient][regression]") {
   using on = grids<2, 2>;
   const auto run = in_team<on::grid>([](auto& t) {
-    const std::vector<double> wanted = losses<on::plain>(t, false);
-    return wanted[0] != wanted[2] && losses<on::held>(t, true) == wanted && losses<on::tiles>(t, true) == wanted &&
-           losses<on::bundled>(t, true) == wanted && losses<on::held>(t, false) == wanted;
+    const std::vector<double> wanted = losses_by_sgd<on::plain>(t, false);
+    return wanted[0] != wanted[2] && losses_by_sgd<on::held>(t, true) == wanted &&
+           losses_by_sgd<on::tiles>(t, true) == wanted && losses_by_sgd<on::bundled>(t, true) == wanted &&
+           losses_by_sgd<on::held>(t, false) == wanted;
   });
   INFO(run.errors());
   for (const auto& r : run.results) CHECK(r.value_or(false));
