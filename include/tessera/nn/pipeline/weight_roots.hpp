@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -51,22 +53,25 @@ class weight_root_search {
   bool is_of_step(const edge& e) const { return !is_leaf(e) && e.function->sequence_nr() >= since_; }
   static bool is_leaf(const edge& e) { return e.function->num_outputs() == 0; }
 
-  reached behind(const edge& e) const {
+  // What the backward behind an edge reaches, each node asked once.
+  const reached& behind(const edge& e) {
+    const auto [known, is_new] = known_.try_emplace(e.function.get());
+    if (!is_new) return known->second;
     reached all{std::vector<bool>(weights_.size()), false};
     if (const std::size_t w = weight_at(e); w != weights_.size()) all.weights[w] = true;
     else if (!is_of_step(e)) all.others = true;
     else
       for (const edge& next : e.function->next_edges()) {
         if (!next.is_valid()) continue;
-        const reached more = behind(next);
+        const reached& more = behind(next);
         all.others = all.others || more.others;
         for (std::size_t i = 0; i < weights_.size(); ++i) all.weights[i] = all.weights[i] || more.weights[i];
       }
-    return all;
+    return known_[e.function.get()] = std::move(all);
   }
   void look(const edge& e, weight_roots& all) {
     if (const std::size_t w = weight_at(e); w != weights_.size()) return reach(w, all[0]);
-    if (!is_of_step(e)) return;
+    if (!is_of_step(e) || !looked_at_.insert(e.function.get()).second) return;
     const bool changes = dynamic_cast<const tessera::detail::change_backward*>(e.function.get()) != nullptr;
     for (const edge& next : e.function->next_edges()) {
       if (!next.is_valid()) continue;
@@ -90,6 +95,8 @@ class weight_root_search {
   std::uint64_t since_;
   torch::autograd::edge_list weights_;
   std::vector<int> weighs_;  ///< from how many roots each is reached
+  std::unordered_map<const torch::autograd::Node*, reached> known_;
+  std::unordered_set<const torch::autograd::Node*> looked_at_;
 };
 
 }  // namespace tessera::nn::engine
