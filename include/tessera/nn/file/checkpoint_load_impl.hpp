@@ -143,12 +143,13 @@ TESSERA_INLINE index_t checkpoint::load(const std::filesystem::path& folder, cal
   const auto take = [&](bool may_refuse) {
     for (const auto& p : parts_) {
       if (p->may_refuse() == may_refuse) p->begin_loading(entry(p));
-      for (const engine::kept_tensor& t : may_refuse ? p->small_tensors(team) : p->tensors(team))
-        if (small.count(t.key) == 0) reading.take(t);
+      for (const engine::kept_tensor& t : may_refuse ? p->small_tensors(team) : p->tensors(team)) {
+        if (small.count(t.key) > 0) continue;
+        if (may_refuse) small.insert(t.key);
+        reading.take(t);
+      }
     }
     reading.end();
-    for (const auto& p : parts_)
-      for (const engine::kept_tensor& t : p->small_tensors(team)) small.insert(t.key);
     tessera::detail::throw_on_all(team, code::other_parameters, [&] {
       for (const auto& p : parts_)
         if (p->may_refuse() == may_refuse) p->end_loading(entry(p));
