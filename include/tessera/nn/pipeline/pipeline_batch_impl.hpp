@@ -123,6 +123,7 @@ TESSERA_INLINE rows_join pipeline_run::join_of_output(const batch& b, std::size_
   if (!b.rows) return b.of.size() == 1 ? rows_join::in_turn : rows_join::never;
   std::optional<rows_join> all;
   for (const micro_batch& m : b.of) {
+    if (all && m.bound == b.of[0].bound) continue;  // as the first
     const rows_join one = join_of(whole, *b.rows, m.bound->layout_of(v), m.rows->lies);
     if (all && one != *all) return rows_join::never;
     all = one;
@@ -169,7 +170,7 @@ TESSERA_INLINE at::Tensor pipeline_run::joined(const batch& b, std::size_t k) co
   for (const micro_batch& m : b.of) {
     const at::Tensor& y = m.outputs[k];
     if (!y.defined()) continue;
-    if (b.joins[k] == rows_join::by_place && m.rows) {
+    if (b.joins[k] == rows_join::by_place) {
       const index_t times = y.size(0) / m.rows->lies.dims[0].extent;
       index_t from = 0;
       for (const interval& i : m.rows->rows) {
