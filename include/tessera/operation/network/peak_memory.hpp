@@ -14,12 +14,13 @@ namespace engine {
 /// values that somebody still reads. They also count what a layer makes of operands and parameters before it computes,
 /// and its workspace. `training` covers forward, which keeps what backward reads, and backward. Backward runs from
 /// given gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each
-/// is at least what LibTorch's allocator is asked for.
+/// is at least what LibTorch's allocator is asked for, but for workspace that docs/design/memory.md says is not
+/// counted.
 ///
 /// Memory of transports is not LibTorch's and not counted, nor are the wider copies in which operations on half types
-/// compute. A convolution is counted as LibTorch's own kernel computes it; where that hands it to oneDNN, less is asked
-/// for. Attention is counted as LibTorch's kernel of the host computes it with one thread. Unless it meets keys in
-/// blocks, that kernel wants queries and values of one number of features.
+/// compute. A convolution is counted as LibTorch's own kernel computes it. Where that hands it to oneDNN, less is asked
+/// for, or more where few channels fill its blocks. Attention is counted as LibTorch's kernel of the host computes it
+/// with one thread. Unless it meets keys in blocks, that kernel wants queries and values of one number of features.
 struct memory_value {
   index_t forward = 0;     ///< without gradients: a value is gone behind its last reader
   index_t training = 0;    ///< forward and backward
