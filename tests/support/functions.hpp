@@ -67,11 +67,16 @@ struct case_of_one {
   functions::engine::takes elements;
   functions::engine::gives result;
   functions::engine::saved saves;
+  index_t more;  ///< boxes that its backward has at once besides
   tensor<dyn> (*call)(const tensor<dyn>&);
 };
 inline const std::vector<case_of_one> all_of_one {
-#define TESSERA_CASE(function, kind, elements, result, saves, computed)                                              \
-  {#function, functions::engine::takes::elements, functions::engine::gives::result, functions::engine::saved::saves, \
+#define TESSERA_CASE(function, kind, elements, result, saves, more, computed) \
+  {#function,                                                                 \
+   functions::engine::takes::elements,                                        \
+   functions::engine::gives::result,                                          \
+   functions::engine::saved::saves,                                           \
+   more,                                                                      \
    [](const tensor<dyn>& x) { return tessera::function(x); }},
   TESSERA_FUNCTIONS_OF_ONE(TESSERA_CASE)
 #undef TESSERA_CASE
@@ -82,29 +87,42 @@ struct case_of_two {
   functions::engine::takes elements;
   functions::engine::gives result;
   functions::engine::saved saves;
+  index_t more;  ///< boxes that its backward has at once besides
   tensor<dyn> (*call)(const tensor<dyn>&, const tensor<dyn>&);
 };
 inline const std::vector<case_of_two> all_of_two {
-#define TESSERA_CASE(function, kind, elements, result, saves, computed)                                              \
-  {#function, functions::engine::takes::elements, functions::engine::gives::result, functions::engine::saved::saves, \
+#define TESSERA_CASE(function, kind, elements, result, saves, more, computed) \
+  {#function,                                                                 \
+   functions::engine::takes::elements,                                        \
+   functions::engine::gives::result,                                          \
+   functions::engine::saved::saves,                                           \
+   more,                                                                      \
    [](const tensor<dyn>& x, const tensor<dyn>& y) { return tessera::function(x, y); }},
   TESSERA_FUNCTIONS_OF_TWO(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
 inline const std::vector<case_of_one> all_of_a_number {
-#define TESSERA_CASE(function, called, kind, elements, result, saves, computed)                                      \
-  {#function, functions::engine::takes::elements, functions::engine::gives::result, functions::engine::saved::saves, \
-   [](const tensor<dyn>& x) {                                                                                        \
-     return functions::call(functions::function<functions::engine::number_kind::real>(0.5), x);                      \
+#define TESSERA_CASE(function, called, kind, elements, result, saves, more, computed)           \
+  {#function,                                                                                   \
+   functions::engine::takes::elements,                                                          \
+   functions::engine::gives::result,                                                            \
+   functions::engine::saved::saves,                                                             \
+   more,                                                                                        \
+   [](const tensor<dyn>& x) {                                                                   \
+     return functions::call(functions::function<functions::engine::number_kind::real>(0.5), x); \
    }},
   TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_CASE)
 #undef TESSERA_CASE
 };
 
 inline const std::vector<case_of_one> all_activations {
-#define TESSERA_CASE(function, saves, ...)                                                                      \
-  {#function, functions::engine::takes::reals, functions::engine::gives::same, functions::engine::saved::saves, \
+#define TESSERA_CASE(function, saves, more, ...) \
+  {#function,                                    \
+   functions::engine::takes::reals,              \
+   functions::engine::gives::same,               \
+   functions::engine::saved::saves,              \
+   more,                                         \
    [](const tensor<dyn>& x) { return tessera::function(x); }},
   TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_CASE)
   TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_CASE)

@@ -79,7 +79,7 @@ std::vector<function_case> all_functions() {
     add(
         f.name, [f](const tensors& x) { return f.call(x[0], x[1]); },
         [f](const boxes& w) { return serial(f.name, {w[0], w[1]}); });
-#define TESSERA_CASE(function, called, kind, elements, result, saves, computed)                        \
+#define TESSERA_CASE(function, called, kind, elements, result, saves, more, computed)                  \
   add(                                                                                                 \
       #called " by 2",                                                                                 \
       [](const tensors& t) {                                                                           \

@@ -7,12 +7,12 @@ namespace tessera {
 
 namespace functions {
 
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed) \
   at::Tensor compute(const function&, const at::Tensor& x);
 /// The computation of each function on this worker's boxes, here of one tensor.
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed) \
   at::Tensor compute(const function&, const at::Tensor& x, const at::Tensor& y);
 /// The same of two.
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
@@ -23,7 +23,7 @@ namespace engine {
 /// A number in LibTorch's words, for boxes of x's element.
 at::Scalar scalar_for(const number& n, number_kind kind, const at::Tensor& x);
 
-#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, more, computed) \
   at::Tensor compute_##function(const at::Tensor& x, const at::Scalar& n);
 /// The computation of functions of a tensor and a number, in LibTorch's words.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
@@ -31,10 +31,10 @@ TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
-  template <engine::number_kind Of>                                                 \
-  at::Tensor compute(const function<Of>& f, const at::Tensor& x) {                  \
-    return engine::compute_##function(x, engine::scalar_for(f.n, Of, x));           \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, more, computed) \
+  template <engine::number_kind Of>                                                       \
+  at::Tensor compute(const function<Of>& f, const at::Tensor& x) {                        \
+    return engine::compute_##function(x, engine::scalar_for(f.n, Of, x));                 \
   }
 /// The same of a tensor and a number.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)

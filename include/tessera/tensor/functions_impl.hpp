@@ -24,11 +24,11 @@ inline at::Tensor recomposed_hardsigmoid(const at::Tensor& x) {
 
 namespace tessera::functions {
 
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed) \
   TESSERA_INLINE at::Tensor compute(const function&, const at::Tensor& x) { return computed; }
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed) \
   TESSERA_INLINE at::Tensor compute(const function&, const at::Tensor& x, const at::Tensor& y) { return computed; }
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -41,25 +41,25 @@ TESSERA_INLINE at::Scalar scalar_for(const number& n, number_kind kind, const at
   return n.whole;
 }
 
-#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, more, computed) \
   TESSERA_INLINE at::Tensor compute_##function(const at::Tensor& x, const at::Scalar& n) { return computed; }
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)  \
-  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) { \
-    const double a = f.n.re;                                                  \
-    return computed;                                                          \
+#define TESSERA_FUNCTION(function, saves, more, first, otherwise, holds, computed) \
+  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) {      \
+    const double a = f.n.re;                                                       \
+    return computed;                                                               \
   }
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed) \
-  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) {                 \
-    const double a = f.n.re;                                                                  \
-    const double b = f.n.im;                                                                  \
-    return computed;                                                                          \
+#define TESSERA_FUNCTION(function, saves, more, first, otherwise, second, or_else, holds, computed) \
+  TESSERA_INLINE at::Tensor compute(const function& f, const at::Tensor& x) {                       \
+    const double a = f.n.re;                                                                        \
+    const double b = f.n.im;                                                                        \
+    return computed;                                                                                \
   }
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
@@ -188,7 +188,9 @@ TESSERA_INLINE at::Tensor compute_rotary(const local_box& where, const at::Tenso
   const at::Tensor wide = x.to(tessera::detail::added_in(x.scalar_type()));
   const at::Tensor sines = at::sin(angles).to(wide.scalar_type()), cosines = at::cos(angles).to(wide.scalar_type());
   const at::Tensor a = wide.narrow(-1, 0, half), b = wide.narrow(-1, half, half);
-  return at::cat({a * cosines - b * sines, b * cosines + a * sines}, -1).to(x.scalar_type());
+  const at::Tensor c = (a * cosines).sub_(b * sines);
+  const at::Tensor d = (b * cosines).add_(a * sines);
+  return at::cat({c, d}, -1).to(x.scalar_type());
 }
 TESSERA_INLINE at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x) {
   return x.reshape(tessera::detail::sizes_of(boxes.result.held));

@@ -161,6 +161,30 @@ TEST_CASE("what does not fit in a program of values is thrown where it is added,
   CHECK((done.view.nodes[4].number == 2 && done.view.nodes[4].scope == -1 && done.view.nodes[4].scalar.re == 0));
 }
 
+TEST_CASE("the memory of a program is that of the type that is the same", "[plan]") {
+  using four = built<2, 2>;
+  for (const by how : {by::module, by::values, by::file}) {
+    nn::program p;
+    if (how == by::module) p.output(four::model{}(p.input<four::image>(), p.input<four::features>()));
+    else if (how == by::values) four::write(p);
+    else nn::read_network(p, as_file, four::grid::value, "network.json");
+    CHECK(p.peak_memory(3) == peak_memory<four::net>(bind<frames>(3)));
+  }
+  using rows = tensor<partition<four::grid, blocks<four::up>, whole>, shape<frames, dim<48>>, float>;
+  using inside = nn::chain<nn::linear<96>, nn::relu, nn::linear<48>>;
+  const auto differs = [](auto module) {
+    nn::program p;
+    p.output(p.input<rows>() | module);
+    return !(p.peak_memory(12) == peak_memory<nn::network<decltype(module), rows>>(bind<frames>(12)));
+  };
+  CHECK_FALSE(differs(nn::bundled<inside>{}));
+  CHECK_FALSE(differs(nn::sharded_over<inside, gathered<gathering::held>>{}));
+  CHECK_FALSE(differs(nn::sharded_over<inside, four::up>{}));
+  nn::program p;
+  p.output(p.input<rows>() | inside{});
+  CHECK_THROWS_WITH(p.peak_memory(INT64_MAX / 2), Catch::Matchers::Contains("tessera.cost.overflow"));
+}
+
 TEST_CASE("a program says what it is called with and what it gives: names, layouts, elements", "[plan]") {
   const mesh_value grid = built<2, 2>::grid::value;
   nn::program p;

@@ -57,6 +57,11 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over 
 /// The same of tensors on devices, over NCCL, with a machine of no devices behind them.
 std::string judge_layer_on_devices(const layer_case& c, long& refused);
 
+/// Whether a layer asks LibTorch for more than `peak_memory` counts, on any worker: its operands, what it gives, and
+/// the gradients of both. Counts what is no case: layers that refuse, functions of tensors alone, and half types.
+bool is_weighed(const std::string& layer);
+std::string judge_memory(const layer_case& c, long& refused);
+
 /// The case with numbers of another element; nothing where it has none.
 std::optional<layer_case> of_element(layer_case c, element e);
 

@@ -34,6 +34,7 @@ constexpr const char* about =
     "step, buffers;\n"
     "             with --on-devices on such devices\n"
     "  orders     layers of every element, which run where their plan says so, with derivatives of every order\n"
+    "  memory     layers under rolled options, which ask LibTorch for no more than peak_memory counts\n"
     "A case that fails is made smaller and printed as a line that --case runs again.";
 constexpr const char* statuses =
     "Exit status: 0 when all is right, 1 when a case fails, 2 when an option or a case has no meaning.";
@@ -87,6 +88,11 @@ int try_one(const std::string& line) {
     return right ? 0 : 1;
   }
 #ifdef FUZZ_EXCHANGES
+  if (constexpr const char* memory = "memory "; line.rfind(memory, 0) == 0)
+    if (const auto c = parse_layer(line.substr(std::strlen(memory))); c && legal(*c)) {
+      long refused = 0;
+      return shown("memory", *c, [&](const layer_case& l) { return judge_memory(l, refused); }) ? 0 : 1;
+    }
   if (constexpr const char* orders = "orders "; line.rfind(orders, 0) == 0)
     if (const auto c = parse_layer(line.substr(std::strlen(orders))); c && legal(*c))
       return shown("orders", *c, judge_orders) ? 0 : 1;
@@ -120,7 +126,7 @@ std::string kind_of_failure(const std::string& why) { return why.substr(0, why.f
 /// many failed.
 template <class Roll, class Parse, class Judge>
 int try_all(const std::string& what, long count, std::uint64_t seed, const Roll& roll, const Parse& parse,
-            const Judge& judge, long& refused) {
+            const Judge& judge, long& refused, long least) {
   int failed = 0;
   const auto began = std::chrono::steady_clock::now();
   const auto seconds = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count(); };
@@ -149,7 +155,7 @@ int try_all(const std::string& what, long count, std::uint64_t seed, const Roll&
     std::fflush(stdout);
   }
   if (shown_at > 0) std::fprintf(stderr, "\r\33[K");
-  if (failed == 0 && i - refused < count) failed = 1;  // nearly all are refused: little is tried
+  if (failed == 0 && i - refused < least) failed = 1;  // nearly all are refused: little is tried
   std::printf("%ld %s and %ld refused, seed %llu, %d failed, %.1f s\n", i - refused, what.c_str(), refused,
               static_cast<unsigned long long>(seed), failed, seconds());
   std::fflush(stdout);
@@ -198,10 +204,23 @@ int try_changes(const char* what, long count, std::uint64_t seed, const limits& 
                 const std::vector<std::string>& elements, const Judge& judge) {
   long refused = 0;
   return try_all(
-      what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), refused);
+      what, count, seed, [&](dice& d) { return roll_case(d, most, elements); }, parse, with_combines(judge), refused,
+      count);
 }
 
 #ifdef FUZZ_EXCHANGES
+/// The memory of one layer, or of each, under rolled options and layouts. How many failed.
+int try_memory(const std::string& only, long count, std::uint64_t seed) {
+  int failed = 0;
+  for (const std::string& layer : layer_names()) {
+    if ((!only.empty() && only != layer) || !is_weighed(layer)) continue;
+    long refused = 0;
+    failed += try_all(
+        layer + " in memory", count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer,
+        [&](const layer_case& c) { return judge_memory(c, refused); }, refused, count / 4);
+  }
+  return failed;
+}
 /// The same of one layer, or of each.
 int try_layers(const std::string& only, long count, std::uint64_t seed, bool on_devices) {
   int failed = 0;
@@ -212,7 +231,7 @@ int try_layers(const std::string& only, long count, std::uint64_t seed, bool on_
     failed += try_all(
         layer + where, count, seed, [&](dice& d) { return roll_layer(layer, d); }, parse_layer,
         [&](const layer_case& c) { return on_devices ? judge_layer_on_devices(c, refused) : judge_layer(c, refused); },
-        refused);
+        refused, count);
   }
   return failed;
 }
@@ -226,6 +245,7 @@ int main(int argc, char** argv) {
   long devices = 300;
   long layers = 300;
   long orders = 0;
+  long memory = 0;
   std::string layer;
   bool on_devices = false;
   std::uint64_t seed =
@@ -256,6 +276,9 @@ int main(int argc, char** argv) {
   app.add_option("--orders", orders, "how many cases of each layer under every element, and nothing else")
       ->check(count)
       ->type_name("N");
+  app.add_option("--memory", memory, "how many cases of each layer weighed, and nothing else")
+      ->check(count)
+      ->type_name("N");
   app.add_flag("--on-devices", on_devices,
                "layers on devices that are threads of this process, and no plans and exchanges");
   app.add_option("--seed", seed, "of the clock unless said")->type_name("S");
@@ -271,14 +294,16 @@ int main(int argc, char** argv) {
   if (!file.empty()) return try_lines(file);
 
   int failed = 0;
-  const bool changes = layer.empty() && !on_devices && orders == 0;
+  const bool changes = layer.empty() && !on_devices && orders + memory == 0;
   if (changes) failed += try_changes("plans", plans, seed, {}, {"double"}, judge_plan);
 #ifdef FUZZ_EXCHANGES
   if (changes)
     failed += try_changes("exchanges", exchanges, seed, {10, 200}, element_names(),
                           [](const fuzz_case& c) { return judge_exchange(c); });
   if (changes) failed += try_changes("over NCCL", devices, seed, {6, 100}, element_names(), judge_on_devices);
-  failed += orders > 0 ? try_orders(layer, orders, seed) : try_layers(layer, layers, seed, on_devices);
+  failed += orders > 0   ? try_orders(layer, orders, seed)
+            : memory > 0 ? try_memory(layer, memory, seed)
+                         : try_layers(layer, layers, seed, on_devices);
 #endif
   return failed == 0 ? 0 : 1;
 }

@@ -72,23 +72,23 @@ TESSERA_INLINE void layer_table::add_functions() {
   function("neighbourhood_attention", [](options o, flow_of q, flow_of k, flow_of v) {
     return neighbourhood_attention_layer{.kernel = o.numbers("kernel_size"), .heads = o.number("heads", 0)}(q, k, v);
   });
-#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, more, computed) \
   function(#called, [](options, flow_of x) { return tessera::called(x); });
   TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(called, kind, elements, result, saves, computed) \
+#define TESSERA_FUNCTION(called, kind, elements, result, saves, more, computed) \
   function(#called, [](options, flow_of x, flow_of y) { return tessera::called(x, y); });
   TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(named, called, kind, elements, result, saves, computed) \
+#define TESSERA_FUNCTION(named, called, kind, elements, result, saves, more, computed) \
   function(#named, [](options o, flow_of x) { return tessera::called(x, o.real("number")); });
   TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(called, saves, first, otherwise, holds, computed) \
+#define TESSERA_FUNCTION(called, saves, more, first, otherwise, holds, computed) \
   function(#called, [](options o, flow_of x) { return tessera::called(x, o.real(#first, otherwise)); });
   TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(called, saves, first, otherwise, second, or_else, holds, computed)          \
+#define TESSERA_FUNCTION(called, saves, more, first, otherwise, second, or_else, holds, computed)    \
   function(#called, [](options o, flow_of x) {                                                       \
     const double first_number = o.real(#first, otherwise), second_number = o.real(#second, or_else); \
     return tessera::called(x, first_number, second_number);                                          \

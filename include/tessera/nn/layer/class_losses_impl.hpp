@@ -91,7 +91,7 @@ TESSERA_INLINE at::Tensor compute(const angular_margin& f, const engine::bound_e
   const index_t held = cosines.size(1);
   const at::Tensor counted = labels != how.ignore_index;
   const at::Tensor label = labels.masked_fill(counted.logical_not(), 0);
-  const at::Tensor wrong = at::logical_or(label < 0, label >= classes).sum(at::kDouble);
+  const at::Tensor wrong = at::count_nonzero(at::logical_or(label < 0, label >= classes)).to(at::kDouble);
   if (engine::row(by.exchanged(engine::in_rows(by, 0, {wrong}), 0), 0).item<double>() > 0)
     tessera::detail::check_indices(by.team, by.team->crew_of(by.exchanges[0].to->layout()), label, classes,
                                    code::label_out_of_range);

@@ -86,7 +86,7 @@ TESSERA_INLINE at::Tensor recorded(const named_elements& where, by_indices how, 
 /// Every worker tells how many of its indices name nothing; of one that does, all throw.
 inline void judge(const bound_exchanges& by, const at::Tensor& indices, index_t extent) {
   if (by.exchanges.empty()) return;
-  const at::Tensor wrong = at::logical_or(indices < 0, indices >= extent).sum(at::kDouble);
+  const at::Tensor wrong = at::count_nonzero(at::logical_or(indices < 0, indices >= extent)).to(at::kDouble);
   if (row(by.exchanged(in_rows(by, 0, {wrong}), 0), 0).item<double>() > 0)
     tessera::detail::check_indices(by.team, by.team->crew_of(by.exchanges[0].to->layout()), indices, extent,
                                    code::index_out_of_extent);

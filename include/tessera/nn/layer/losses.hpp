@@ -46,7 +46,7 @@ local_losses compute_pos_weighted(const bound_exchanges& by, const at::Tensor& x
                                   const at::Tensor& positive);
 
 // The losses of each kind, weighted where there are weights.
-#define TESSERA_LOSS(loss, of_probabilities, numbers, computed)                                                       \
+#define TESSERA_LOSS(loss, of_probabilities, numbers, memory, computed)                                               \
   local_losses compute_##loss(const bound_exchanges& by, const number& n, const at::Tensor& x, const at::Tensor& y);  \
   inline local_losses losses_of(const loss& f, const bound_exchanges& by, const at::Tensor& x, const at::Tensor& y) { \
     return compute_##loss(by, f.n, x, y);                                                                             \

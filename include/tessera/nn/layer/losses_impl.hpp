@@ -15,7 +15,7 @@ TESSERA_INLINE at::Tensor reduced(const bound_exchanges& by, std::size_t exchang
   const auto add = [&](const at::Tensor& each) { rows.push_back(each.sum(at::kDouble)); };
   if (reduces) add(mine.each);
   if (how == nn::reduction::mean && mine.divisor.defined()) add(mine.divisor);
-  if (mine.wrong.defined()) add(mine.wrong);
+  if (mine.wrong.defined()) rows.push_back(at::count_nonzero(mine.wrong).to(at::kDouble));
   const at::Tensor sums = rows.empty() ? at::Tensor() : by.exchanged(in_rows(by, exchange, rows), exchange);
   if (mine.wrong.defined())
     if (const auto wrong = row(sums, static_cast<index_t>(rows.size()) - 1).item<double>(); wrong > 0) {
@@ -52,7 +52,7 @@ inline local_losses of_elements(const bound_exchanges& by, const at::Tensor& los
 /// Where x is no probability: below 0, above 1 or not a number.
 inline at::Tensor outside(const at::Tensor& x) { return at::logical_and(x >= 0, x <= 1).logical_not(); }
 
-#define TESSERA_LOSS(loss, of_probabilities, numbers, computed)                                                       \
+#define TESSERA_LOSS(loss, of_probabilities, numbers, memory, computed)                                               \
   TESSERA_INLINE local_losses compute_##loss(const bound_exchanges& by, [[maybe_unused]] const number& n,             \
                                              const at::Tensor& given, const at::Tensor& target) {                     \
     constexpr auto each = at::Reduction::None;                                                                        \
@@ -76,7 +76,8 @@ TESSERA_INLINE local_losses compute_cosine_embedding_loss(const bound_exchanges&
                                                           const at::Tensor& x, const at::Tensor& y,
                                                           const at::Tensor& target) {
   constexpr double least = 1e-12;  // LibTorch's: a row of zeros has a direction too
-  const at::Tensor sums = by.exchanged(in_rows(by, 0, {(x * y).sum(1), at::square(x).sum(1), at::square(y).sum(1)}), 0);
+  const auto products = [](const at::Tensor& a, const at::Tensor& b) { return (a * b).sum(1); };
+  const at::Tensor sums = by.exchanged(in_rows(by, 0, {products(x, y), products(x, x), products(y, y)}), 0);
   const at::Tensor cosine = row(sums, 0) / at::sqrt((row(sums, 1) + least) * (row(sums, 2) + least));
   const at::Tensor none = at::zeros_like(cosine);
   return {at::where(target == 1, 1 - cosine, none) + at::where(target == -1, (cosine - n.re).clamp_min(0), none),
@@ -148,7 +149,7 @@ TESSERA_INLINE local_losses losses_of(const bound_exchanges& by, const number& n
     l.labels = label;
     l.classes = classes;
   } else {
-    const at::Tensor target = weighed((1 - n.re) * y + smooth);
+    const at::Tensor target = weighed(n.re == 0 ? y : (1 - n.re) * y + smooth);
     rows.push_back((target * score).sum(1));
     rows.push_back(target.sum(1));
   }

@@ -3,6 +3,7 @@
 #include <tessera/nn/network/dynamic_flow.hpp>
 #include <tessera/nn/network/node_stages.hpp>
 #include <tessera/nn/network/program_path.hpp>
+#include <tessera/operation/memory/memory_value.hpp>
 
 #include <functional>
 #include <memory>
@@ -46,6 +47,8 @@ class program {
 
   /// Its arithmetic, as `ts::multiply_adds` counts that of a type; extents that only data give are `rows`.
   tessera::engine::arithmetic_value multiply_adds(index_t rows = 1) const;
+  /// The memory of a worker, as `ts::peak_memory` counts that of a type; extents that only data give are `rows`.
+  tessera::engine::memory_value peak_memory(index_t rows = 1) const;
 
   // What flows ask of their program.
   template <class L, class... F>

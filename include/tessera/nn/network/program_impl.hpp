@@ -2,6 +2,7 @@
 
 #include <tessera/nn/network/program.hpp>
 #include <tessera/operation/network/multiply_adds.hpp>
+#include <tessera/operation/network/peak_memory.hpp>
 
 #include <limits>
 
@@ -36,6 +37,14 @@ TESSERA_INLINE void program::refuse(const refusal& why, const char* name) const 
 TESSERA_INLINE tessera::engine::arithmetic_value program::multiply_adds(index_t rows) const {
   const tessera::engine::arithmetic_value all = tessera::engine::arithmetic_of(finish().view, rows);
   tessera::engine::check(tessera::engine::check(all), "multiply_adds");
+  return all;
+}
+
+TESSERA_INLINE tessera::engine::memory_value program::peak_memory(index_t rows) const {
+  std::vector<tensor_value> inputs;
+  for (const engine::program_end& x : kept_->inputs) inputs.push_back(x.is);
+  const tessera::engine::memory_value all = tessera::engine::memory_of(finish().view, inputs, rows);
+  tessera::engine::check(tessera::engine::check(all), "peak_memory");
   return all;
 }
 

@@ -49,11 +49,24 @@ constexpr void hold_windows_of_keys(layer_plan& p, const neighbourhood_descripti
   index_t seen = 1;
   for (index_t keys : layer.window) seen = capped_product(seen, keys);
   heads.dims[heads.dims.count - 1].extent = seen;
-  p.make(heads, half ? element::float32 : e);
+  // Queries whose windows end at an edge are apart from others.
+  index_t all = 1, most = 1;
+  for (int i = 0; i < layer.window.count; ++i) {
+    const index_t n = p.used(0).dims[layer.first(p.used(0).dims.count) + i].extent, around = layer.window[i] / 2;
+    all = capped_product(all, larger(1, n));
+    most = capped_product(most, n == layer.window[i] ? n : larger(around + 1, n - 2 * around - 2));
+  }
+  const bool together = 2 * most >= all;
+  if (half || together) p.make(heads, half ? element::float32 : e);
+  else p.remember(heads, e);
   for (int o = 0; o < 3 && half; ++o) p.make(p.used(o), element::float32);
   p.saves = saved_tensors::saving(half ? 0 : 7);
-  p.saves.scratch = half ? 1 : 0;
-  p.saves.returning = half ? 24 : 7;
+  const layout &q = p.used(0), &v = p.used(2);
+  const bool by_queries = q.dims[q.dims.count - 1].extent > v.dims[v.dims.count - 1].extent;
+  const layout& term = by_queries ? q : p.raw();
+  p.take(term, e);
+  if (by_queries || (together && seen > v.dims[v.dims.count - 1].extent)) p.take(heads, e);
+  p.take_back(term, e, half ? 24 : 7);
   p.add_product({p.used_extents()}, seen);
   p.add_product({p.raw_extents()}, seen);
 }

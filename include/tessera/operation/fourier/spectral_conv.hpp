@@ -139,8 +139,19 @@ constexpr layer_plan plan_of(const spectral& layer, const tensor_value& in) {
   const double most = 1 / (static_cast<double>(channels) * static_cast<double>(layer.out));
   p.add_parameter({"weight", stored_form(w), w, init::uniform(0, most), true, complex});
   p.saves = saved_tensors::saving(0, 1);
-  p.saves.scratch = p.exchanges() > 0 ? 1 : 3;  // what is exchanged counts as well
-  p.saves.returning = p.exchanges() > 0 ? 3 : 6;
+  // half of the last dimension's wave numbers, and for backward all; what is exchanged counts as well
+  layout half = detail::with_channels(s.steps[0].held, detail::larger(channels, layer.out));
+  const int last = x.dims.count - 1;
+  if (const index_t n = half.dims[last].extent; n != dynamic) detail::set_extent(half, last, n / 2 + 1);
+  for (int d = 2; d < last; ++d)
+    if (half.dims[d].extent != dynamic && half.dims[d].extent < layer.kept(d))
+      detail::set_extent(half, d, layer.kept(d));
+  bool moves = false;
+  for (int i = 0; i < p.exchanges(); ++i) moves = moves || !same(p.from(i), p.to(i));
+  const index_t times = moves ? 1 : 2;
+  p.take(half, complex, 2 * times - 1);
+  p.take_back(half, complex, times);
+  p.take_back(s.steps[0].held, complex, times);
   p.remember(s.product, complex);
   for (int i = 0; i < s.steps.count; ++i) {  // there, and back by the exchanges in the other order
     bool real = false;

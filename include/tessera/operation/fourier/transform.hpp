@@ -93,12 +93,19 @@ constexpr void set_extent(layout& x, int d, index_t n) {
 }
 
 /// The memory of LibTorch's transforms, one dimension after another: what one gives to the next, and a copy with the
-/// dimension last. Backward of half a dimension has all of it.
-constexpr void hold_transform(layer_plan& p, const fourier& f) {
+/// dimension last. An inverse one of real numbers has another of what it conjugates. Backward of half a dimension has
+/// all of it.
+constexpr void hold_transform(layer_plan& p, const fourier& f, const layout& last, element given) {
   const index_t several = f.dims.count > 1;
   p.saves = saved_tensors::saving(0);
-  p.saves.scratch = several + 1 + (f.real && f.inverse && several);
-  p.saves.returning = !f.real ? 3 : f.inverse ? 2 + several : 6;
+  if (f.real && f.inverse) {
+    p.take(last, complex_of(given), 2 + several);
+    p.take_back(last, complex_of(given), 2 + 2 * several);
+    return;
+  }
+  const index_t conjugates = f.inverse && !is_complex(given);
+  p.saves.scratch = several + 1 + conjugates;
+  p.saves.returning = f.real ? 6 : 3 + conjugates;
 }
 
 /// The usual count of fast transforms: 5/2 · n · log₂ n multiply-adds for n complex numbers, half of it for real ones.
@@ -219,7 +226,7 @@ constexpr layer_plan plan_of(const fourier& f, const tensor_value& in) {
     p.add_exchange(before, s.steps[i].held, complex);
   }
   p.add_output(s.raw, y, f.real && f.inverse ? detail::real_of(in.element) : complex);
-  detail::hold_transform(p, f);
+  detail::hold_transform(p, f, s.steps[s.steps.count - 1].held, in.element);
   for (int i = 0; i < s.steps.count; ++i) {
     bool real = false;
     for (int d : s.steps[i].dims) real = real || f.halves(d);

@@ -26,6 +26,10 @@ struct cast_value : engine::function {
     if (const refusal first = engine::first_of(why, lost); !first.ok()) return {{}, first};
     return engine::infer_values(signature_on(x.layout), to, x.element, false, x);
   }
+  /// Nothing happens to what has the element.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    if (x.element == to) p.saves = engine::saved_tensors::viewing();
+  }
 };
 
 /// The same to an element that a type names.

@@ -3,34 +3,55 @@
 #include <tessera/operation/function/element_by_element.hpp>
 #include <tessera/operation/function/elementwise_list.hpp>
 #include <tessera/operation/function/operands.hpp>
+#include <tessera/operation/plan/layer_plan.hpp>
 #include <tessera/operation/plan/number.hpp>
 
 namespace tessera {
 
 namespace functions {
 
+namespace detail {
+
+// The gradient of an operand that is repeated is as large as the result before it is summed, also where it passes.
+constexpr void hold_unsummed(layer_plan& p) {
+  for (int o = 0; o < p.inputs(); ++o) {
+    const layout &x = p.given(o), &y = p.raw();
+    bool repeats = x.dims.count != y.dims.count;
+    for (int d = 0; !repeats && d < x.dims.count; ++d) repeats = x.dims[d].extent != y.dims[d].extent;
+    if (!repeats) continue;
+    if ((p.saves.passes >> o & 1u) == 0) p.take_back(y, p.element_of(0, element::float64));
+    p.saves.passes &= ~(1u << o);
+  }
+}
+
+}  // namespace detail
+
 namespace engine {
 
 /// A function of one tensor, element by element; of two; and of a tensor and a number n.
-template <linearity Kind, takes Elements, gives Result, saved Saves = saved::everything>
+template <linearity Kind, takes Elements, gives Result, saved Saves = saved::everything, index_t More = 0>
 struct of_one : function {
   static constexpr saved saves = Saves;
+  static constexpr index_t more = More;
   constexpr signature signature_on(const layout& x) const { return element_by_element(Kind, x); }
   constexpr function_value on(const tensor_value& x) const {
     return local(signature_on(x.layout), Elements, Result, x);
   }
 };
-template <linearity Kind, takes Elements, gives Result, saved Saves>
+template <linearity Kind, takes Elements, gives Result, saved Saves, index_t More>
 struct of_two : function {
   static constexpr saved saves = Saves;
+  static constexpr index_t more = More;
   constexpr signature signature_on(const layout& x, const layout& y) const { return element_by_element(Kind, x, y); }
   constexpr function_value on(const tensor_value& x, const tensor_value& y) const {
     return local(signature_on(x.layout, y.layout), Elements, Result, x, y);
   }
+  constexpr void hold(layer_plan& p, const tensor_value&, const tensor_value&) const { detail::hold_unsummed(p); }
 };
-template <linearity Kind, takes Elements, gives Result, saved Saves, number_kind Of>
+template <linearity Kind, takes Elements, gives Result, saved Saves, index_t More, number_kind Of>
 struct of_a_number : function {
   static constexpr saved saves = Saves;
+  static constexpr index_t more = More;
   number n;
 
   constexpr of_a_number() = default;
@@ -45,29 +66,29 @@ struct of_a_number : function {
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                                 \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed)                           \
   struct function : engine::of_one<engine::linearity::kind, engine::takes::elements, engine::gives::result, \
-                                   engine::saved::saves> {                                                  \
+                                   engine::saved::saves, more> {                                            \
     static constexpr const char* name = #function;                                                          \
   };
 /// A function of one tensor, as a value.
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed)                                 \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed)                           \
   struct function : engine::of_two<engine::linearity::kind, engine::takes::elements, engine::gives::result, \
-                                   engine::saved::saves> {                                                  \
+                                   engine::saved::saves, more> {                                            \
     static constexpr const char* name = #function;                                                          \
   };
 /// A function of two tensors, as a value.
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed)                              \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, more, computed)                        \
   template <engine::number_kind Of>                                                                              \
   struct function : engine::of_a_number<engine::linearity::kind, engine::takes::elements, engine::gives::result, \
-                                        engine::saved::saves, Of> {                                              \
+                                        engine::saved::saves, more, Of> {                                        \
     static constexpr const char* name = #function;                                                               \
     using engine::of_a_number<engine::linearity::kind, engine::takes::elements, engine::gives::result,           \
-                              engine::saved::saves, Of>::of_a_number;                                            \
+                              engine::saved::saves, more, Of>::of_a_number;                                      \
   };
 /// A function of a tensor and a number, as a value.
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
@@ -76,9 +97,10 @@ TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 namespace engine {
 
 /// An activation whose options are numbers, the first and the second of n.
-template <saved Saves>
+template <saved Saves, index_t More>
 struct activation : function {
   static constexpr saved saves = Saves;
+  static constexpr index_t more = More;
   number n;
 
   constexpr activation(double a, double b) {
@@ -94,8 +116,8 @@ struct activation : function {
 
 }  // namespace engine
 
-#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed)                                      \
-  struct function : engine::activation<engine::saved::saves> {                                                    \
+#define TESSERA_FUNCTION(function, saves, more, first, otherwise, holds, computed)                                \
+  struct function : engine::activation<engine::saved::saves, more> {                                              \
     static constexpr const char* name = #function;                                                                \
     constexpr explicit function(double a = otherwise) : activation(a, 0) {}                                       \
     static constexpr bool defined([[maybe_unused]] double a) { return holds; }                                    \
@@ -104,8 +126,8 @@ struct activation : function {
 /// An activation of one option, as a value.
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed)             \
-  struct function : engine::activation<engine::saved::saves> {                                            \
+#define TESSERA_FUNCTION(function, saves, more, first, otherwise, second, or_else, holds, computed)       \
+  struct function : engine::activation<engine::saved::saves, more> {                                      \
     static constexpr const char* name = #function;                                                        \
     constexpr explicit function(double a = otherwise, double b = or_else) : activation(a, b) {}           \
     static constexpr bool defined([[maybe_unused]] double a, [[maybe_unused]] double b) { return holds; } \
@@ -120,6 +142,10 @@ TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)
 /// x where a boolean tensor holds, else y.
 struct where : engine::function {
   static constexpr const char* name = "where";
+  constexpr void hold(layer_plan& p, const tensor_value&, const tensor_value&, const tensor_value&) const {
+    p.saves = engine::saved_tensors::saving(1);
+    detail::hold_unsummed(p);
+  }
   constexpr signature signature_on(const layout& holds, const layout& x, const layout& y) const {
     return engine::element_by_element(engine::linearity::nonlinear, holds, x, y);
   }
@@ -137,43 +163,43 @@ struct where : engine::function {
 }  // namespace functions
 
 // The calls: f(x), f(x, y), f(x, n), f(x, options…), for tensors of any kind.
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
-  template <engine::AnyTensor X>                                            \
-  constexpr auto function(const X& x) {                                     \
-    return call(functions::function{}, x);                                  \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed) \
+  template <engine::AnyTensor X>                                                  \
+  constexpr auto function(const X& x) {                                           \
+    return call(functions::function{}, x);                                        \
   }
 /// A function of one tensor, element by element: f(x).
 TESSERA_FUNCTIONS_OF_ONE(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, kind, elements, result, saves, computed) \
-  template <engine::AnyTensor X, engine::AnyTensor Y>                       \
-  constexpr auto function(const X& x, const Y& y) {                         \
-    return call(functions::function{}, x, y);                               \
+#define TESSERA_FUNCTION(function, kind, elements, result, saves, more, computed) \
+  template <engine::AnyTensor X, engine::AnyTensor Y>                             \
+  constexpr auto function(const X& x, const Y& y) {                               \
+    return call(functions::function{}, x, y);                                     \
   }
 /// A function of two tensors, element by element: f(x, y).
 TESSERA_FUNCTIONS_OF_TWO(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
 
-#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, computed) \
-  template <engine::AnyTensor X, engine::Number N>                                  \
-  constexpr auto called(const X& x, const N& n) {                                   \
-    return call(functions::function<functions::engine::kind_of_number<N>>(n), x);   \
+#define TESSERA_FUNCTION(function, called, kind, elements, result, saves, more, computed) \
+  template <engine::AnyTensor X, engine::Number N>                                        \
+  constexpr auto called(const X& x, const N& n) {                                         \
+    return call(functions::function<functions::engine::kind_of_number<N>>(n), x);         \
   }
 /// A function of a tensor and a number that all workers know: f(x, n).
 TESSERA_FUNCTIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, saves, first, otherwise, holds, computed) \
-  template <engine::AnyTensor X>                                             \
-  constexpr auto function(const X& x, double first = otherwise) {            \
-    return call(functions::function(first), x);                              \
+#define TESSERA_FUNCTION(function, saves, more, first, otherwise, holds, computed) \
+  template <engine::AnyTensor X>                                                   \
+  constexpr auto function(const X& x, double first = otherwise) {                  \
+    return call(functions::function(first), x);                                    \
   }
 /// An activation with LibTorch's option: f(x, a).
 TESSERA_ACTIVATIONS_OF_A_NUMBER(TESSERA_FUNCTION)
 #undef TESSERA_FUNCTION
-#define TESSERA_FUNCTION(function, saves, first, otherwise, second, or_else, holds, computed) \
-  template <engine::AnyTensor X>                                                              \
-  constexpr auto function(const X& x, double first = otherwise, double second = or_else) {    \
-    return call(functions::function(first, second), x);                                       \
+#define TESSERA_FUNCTION(function, saves, more, first, otherwise, second, or_else, holds, computed) \
+  template <engine::AnyTensor X>                                                                    \
+  constexpr auto function(const X& x, double first = otherwise, double second = or_else) {          \
+    return call(functions::function(first, second), x);                                             \
   }
 /// An activation with LibTorch's two options: f(x, a, b).
 TESSERA_ACTIVATIONS_OF_TWO_NUMBERS(TESSERA_FUNCTION)

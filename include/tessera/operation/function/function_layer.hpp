@@ -19,11 +19,20 @@ constexpr void plan_operands(layer_plan& p, const function_value& y, std::initia
 template <class F, class... Values>
 constexpr layer_plan plan_function(const F& f, const Values&... x) {
   layer_plan p;
-  plan_operands(p, f.on(x...), {&x.layout...});
+  const function_value y = f.on(x...);
+  plan_operands(p, y, {&x.layout...});
   if (!p.why.ok()) return p;
   if constexpr (requires { f.exchanges(x...); })
     for (const exchange_value& e : f.exchanges(x...)) p.add_exchange(e.from, e.to, e.element, true, e.streams);
-  if constexpr (requires { F::saves; }) p.saves = functions::engine::footprint_of(F::saves);
+  if constexpr (requires { F::saves; }) {
+    p.saves = functions::engine::footprint_of(F::saves);
+    if (functions::engine::keeps_its_own(F::saves)) p.make(p.raw(), y.result.element);
+  }
+  if constexpr (requires { F::more; }) {
+    const element given[]{x.element...};
+    if (has_cotangent(y.result.element)) p.take_back(p.raw(), y.result.element, F::more);
+    else p.take(p.raw(), given[0], F::more);
+  }
   if constexpr (requires { f.hold(p, x...); }) f.hold(p, x...);
   if constexpr (requires { f.product_on(x.layout...); }) count_products(p, f.product_on(x.layout...));
   return p;

@@ -105,13 +105,24 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
   p.saves = saved_tensors::saving(1, s.samples() ? 0 : 1);
   // scores and their gradient, and of a margin what it gives or takes; rows, and those of length one
   const int copies = s.cosines ? 3 : 2;
-  for (int copy = 0; copy < copies; ++copy) p.make(scored(of_rows(layer.expected())).layout, wide);
+  p.make(scored(of_rows(layer.expected())).layout, wide, copies);
   if (s.samples() || s.cosines) p.make(of_rows(layer.expected() * (s.samples() + s.cosines)), wide);
+  p.take(each, element::float64, 11);  // numbers of samples
+  p.take_back(each, element::float64, 11);
+  if (s.cosines) {  // operands of length one
+    p.make(used, wide);
+    p.take_back(used, wide, 4);
+    p.take_back(of_rows(layer.expected()), wide, 4);
+  }
   p.add_product({p.made_extents(), p.weight_extents().only(1)});  // all scores that are looked at
   if (!s.samples()) return p;
+  layout drawn = weight.used;
+  drawn.dims.resize(1);
+  p.take(drawn, element::float64, 3);
   layout all = of_labels;
   for (int a = 0; a < all.placements.count; ++a)
     if (all.placements[a].kind == placement::cut) all.set_placement(a, {});
+  p.take(all, element::int64, 7);
   p.add_exchange(of_labels, all, element::int64, false);
   detail::keep_draws(p);
   return p;

@@ -2,21 +2,25 @@
 
 #include <tessera/meta/call_site.hpp>
 #include <tessera/operation/function/elementwise.hpp>
-#include <tessera/operation/function/loss_layouts.hpp>
+#include <tessera/operation/function/loss_memory.hpp>
 
-// The losses of single elements, one a line: name, whether both operands are probabilities, the numbers it allows, the
-// computation. This takes boxes x and y and the loss's number n, with `each` as LibTorch's reduction.
+// The losses of single elements, one a line: name, whether both operands are probabilities, the numbers it allows, its
+// memory, the computation. Memory is which operands it keeps, what it makes and remembers, has at once forward and
+// back. The computation takes boxes x and y and the loss's number n, with `each` as LibTorch's reduction.
 // clang-format off
-#define TESSERA_LOSSES(f)                                                                                          \
-  f(l1_loss, false, true, at::l1_loss(x, y, each))                                                                 \
-  f(mse_loss, false, true, at::mse_loss(x, y, each))                                                               \
-  f(smooth_l1_loss, false, n.re >= 0, at::smooth_l1_loss(x, y, each, n.re))                                        \
-  f(huber_loss, false, n.re > 0, at::huber_loss(x, y, each, n.re))                                                 \
-  f(poisson_nll_loss, false, true, at::poisson_nll_loss(x, y, (n.whole & 1) != 0, (n.whole & 2) != 0, n.re, each)) \
-  f(kl_div, false, true, at::kl_div(x, y, each, n.whole != 0))                                                     \
-  f(binary_cross_entropy, true, true, at::binary_cross_entropy(x, y, {}, each))                                    \
-  f(binary_cross_entropy_with_logits, false, true, at::binary_cross_entropy_with_logits(x, y, {}, {}, each))       \
-  f(hinge_embedding_loss, false, true, at::hinge_embedding_loss(x, y, n.re, each))
+#define TESSERA_LOSSES(f)                                                                          \
+  f(l1_loss, false, true, (0, 1, 0, 0, 1), at::l1_loss(x, y, each))                                \
+  f(mse_loss, false, true, (3, 0, 0, 0, 0), at::mse_loss(x, y, each))                              \
+  f(smooth_l1_loss, false, n.re >= 0, (3, 0, 0, 0, 0), at::smooth_l1_loss(x, y, each, n.re))       \
+  f(huber_loss, false, n.re > 0, (3, 0, 0, 0, 0), at::huber_loss(x, y, each, n.re))                \
+  f(poisson_nll_loss, false, true, (engine::of_poisson(n.whole)),                                  \
+    at::poisson_nll_loss(x, y, (n.whole & 1) != 0, (n.whole & 2) != 0, n.re, each))                \
+  f(kl_div, false, true, (n.whole != 0 ? 0 : 3, n.whole != 0 ? 2 : 0, 0, n.whole != 0 ? 0 : 2, n.whole != 0 ? 1 : 3), \
+    at::kl_div(x, y, each, n.whole != 0))                                                          \
+  f(binary_cross_entropy, true, true, (3, 0, 0, 0, 0), at::binary_cross_entropy(x, y, {}, each))   \
+  f(binary_cross_entropy_with_logits, false, true, (0xf, 0, 0, 1, 1),                              \
+    at::binary_cross_entropy_with_logits(x, y, {}, {}, each))                                      \
+  f(hinge_embedding_loss, false, true, (0, 0, 2, 4, 3), at::hinge_embedding_loss(x, y, n.re, each))
 // clang-format on
 
 namespace tessera {
@@ -46,10 +50,19 @@ constexpr letters letters_of_weights(const layout& w, const layout& x) {
 
 namespace engine {
 
+/// The memory of a loss of rates by its flags: bit 0 says that they are logarithms, bit 1 that Stirling's term is
+/// added.
+constexpr loss_memory of_poisson(index_t flags) {
+  const bool logarithms = (flags & 1) != 0;
+  if ((flags & 2) != 0) return logarithms ? loss_memory{3, 3, 1, 4, 3} : loss_memory{2, 3, 2, 4, 2};
+  return logarithms ? loss_memory{3, 1, 0, 1, 2} : loss_memory{3, 2, 0, 1, 2};
+}
+
 /// Losses of the elements of x and of a target that lies like it; weights, which are constants, are cut alike or
 /// repeated.
 struct loss_of_elements : function {
   static constexpr bool divides = false;
+  static constexpr bool of_samples = false;
   number n = 1.0;
 
   template <class... Weights>
@@ -77,6 +90,7 @@ struct loss_of_elements : function {
 
 /// Losses of samples: of what each has along dimension 1.
 struct loss_of_samples : function {
+  static constexpr bool of_samples = true;
   number n;
   static constexpr bool holds(const number&) { return true; }
 
@@ -150,6 +164,17 @@ struct loss_of_classes : loss_of_samples {
     }
     return samples(s, x, y, w...);
   }
+  /// Of labels that are not smoothed, backward reads scores alone; else scores less the largest, what it makes of them
+  /// and the targets.
+  template <class... Weights>
+  static constexpr loss_memory takes(const number& n, const tensor_value& x, const tensor_value& y, const Weights&...) {
+    const bool weighs = sizeof...(Weights) > 0, smooth = n.re != 0;
+    loss_memory m(1, 0, 0, OfScores, !OfScores);
+    if (of_probabilities(x, y)) m = {2, index_t{1} + (smooth || weighs), 1, 1 + weighs, 1};
+    else if (smooth) m = {0, 1, 1, 1, 1};
+    m.rows = 14;
+    return m;
+  }
   /// The largest score, then Σ exp, Σ t x and of probabilities Σ t.
   template <class... Weights>
   constexpr void parts(exchange_values& all, const tensor_value& x, const tensor_value& y, const Weights&...) const {
@@ -164,18 +189,23 @@ struct loss_of_classes : loss_of_samples {
 
 }  // namespace engine
 
-#define TESSERA_LOSS(loss, of_probabilities, numbers, computed)                               \
+#define TESSERA_LOSS(loss, of_probabilities, numbers, memory, computed)                       \
   struct loss : engine::loss_of_elements {                                                    \
     static constexpr const char* name = #loss;                                                \
     static constexpr bool judges = of_probabilities;                                          \
     static constexpr bool holds([[maybe_unused]] const engine::number& n) { return numbers; } \
+    static constexpr engine::loss_memory takes([[maybe_unused]] const engine::number& n) {    \
+      return engine::loss_memory memory;                                                      \
+    }                                                                                         \
   };
 /// A loss that each element has, as a value.
 TESSERA_LOSSES(TESSERA_LOSS)
 #undef TESSERA_LOSS
 
 /// The same with a weight for the elements whose target is 1, the last operand.
-struct binary_cross_entropy_with_pos_weight : binary_cross_entropy_with_logits {};
+struct binary_cross_entropy_with_pos_weight : binary_cross_entropy_with_logits {
+  static constexpr engine::loss_memory takes(const engine::number&) { return {0xf, 0, 0, 3, 3}; }
+};
 struct nll_loss : engine::loss_of_classes<false> {
   static constexpr const char* name = "nll_loss";
 };
@@ -202,6 +232,13 @@ struct cosine_embedding_loss : engine::loss_of_samples {
     s.operands.push(s.result);
     s.operands.push(without_classes(s.result));
     return samples(s, x, y, target);
+  }
+  /// Products of one kind after the other.
+  static constexpr engine::loss_memory takes(const engine::number&, const tensor_value&, const tensor_value&,
+                                             const tensor_value&) {
+    engine::loss_memory m(3, 0, 0, 1, 3);
+    m.rows = 14;
+    return m;
   }
   /// Σ x y, Σ x², Σ y².
   constexpr void parts(engine::exchange_values& all, const tensor_value& x, const tensor_value&,
@@ -240,11 +277,22 @@ struct reduced_loss : Of {
     if (rows() > 0) all.push(detail::summing(Of::each(x...).result.layout, rows()));
     return all;
   }
-  /// The operands, and one tensor like the first.
+  /// What each loss has, and the losses of elements: these, weighted ones beside them, and what is summed, in double.
   template <class... Rest>
-  constexpr void hold(layer_plan& p, const tensor_value& x, const Rest&...) const {
-    p.saves = saved_tensors::saving(0xf);
-    p.make(x.layout, detail::wide(x.element));
+  constexpr void hold(layer_plan& p, const tensor_value& x, const Rest&... rest) const {
+    if constexpr (Of::of_samples) {
+      hold_loss(p, Of::takes(Of::n, x, rest...), x);
+    } else {
+      loss_memory m = Of::takes(Of::n);
+      const element e = detail::wide(x.element);
+      const bool reduces = how != nn::reduction::none, widens = reduces && e != element::float64;
+      const bool weighs = sizeof...(rest) > 1;
+      m.operands |= weighs ? 0xc : 0;
+      m.there = reduces + tessera::detail::larger(tessera::detail::larger(m.there, weighs), widens ? 2 : 0);
+      m.back += weighs || widens;
+      hold_loss(p, m, x);
+      if (Of::judges) p.take(x.layout, element::boolean, reduces ? 1 : 5);
+    }
   }
 };
 

@@ -20,7 +20,12 @@ struct normalize : engine::function {
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
     const bool half = engine::bytes_of(x.element) < engine::bytes_of(element::float32);
     p.saves = engine::saved_tensors::saving(half ? 0 : 1);
-    if (half) p.make(x.layout, element::float32);
+    const element e = half ? element::float32 : x.element;
+    if (half) p.make(x.layout, e);
+    if (e == element::float32) p.take(x.layout, e, 2);
+    p.take_back(x.layout, e, 4);
+    p.take(p.to(0), element::float64, 4);
+    p.take_back(p.to(0), element::float64, 4);
   }
   /// The sum of squares.
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {

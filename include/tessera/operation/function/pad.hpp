@@ -30,6 +30,8 @@ struct pad : engine::function {
     all.push({p.given(), p.used(), x.element});
     return all;
   }
+  /// Backward copies what the result is of, and its gradient.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const { p.take_back(p.raw(), x.element); }
   /// How windows of one element stand, from the dimension on.
   static constexpr engine::pad_description widths(const layout& x) {
     engine::pad_description all;

@@ -53,6 +53,27 @@ constexpr function_value counted(function_value y, const tensor_value& x) {
 
 }  // namespace engine
 
+namespace engine {
+
+/// The memory of a reduction of x. A mean is a sum first; narrow integers are counted as wide ones. The gradient of an
+/// extreme is shared by all that are as large, who are counted. That of a product has products of all others where an
+/// element is 0.
+constexpr void hold_reduction(layer_plan& p, const tensor_value& x, gives result, combine with) {
+  const element e = x.element;
+  if (with == combine::sum && result == gives::same) p.take(p.raw(), x.element);
+  if (result == gives::counts && !has_cotangent(e) && e != element::int64) p.take(x.layout, element::int64);
+  if (result == gives::answers && e != element::boolean) p.take(x.layout, element::boolean);
+  if (with == combine::max || with == combine::min) {
+    p.take_back(x.layout, e, 1 + (e == element::float32));
+    p.take_back(x.layout, element::boolean);
+  }
+  if (with != combine::prod) return;
+  p.take_back(x.layout, e, 6);
+  p.take_back(x.layout, element::boolean);
+}
+
+}  // namespace engine
+
 #define TESSERA_FUNCTION(function_name, kind, elements, result, reads, with)                                           \
   template <int... Dims>                                                                                               \
   struct function_name : engine::function {                                                                            \
@@ -64,6 +85,9 @@ constexpr function_value counted(function_value y, const tensor_value& x) {
     constexpr engine::function_value on(const tensor_value& x) const {                                                 \
       return engine::counted(engine::local(signature_on(x.layout), engine::takes::elements, engine::gives::result, x), \
                              x);                                                                                       \
+    }                                                                                                                  \
+    constexpr void hold(layer_plan& p, const tensor_value& x) const {                                                  \
+      engine::hold_reduction(p, x, engine::gives::result, combine::with);                                              \
     }                                                                                                                  \
   };
 /// A reduction over named dimensions, over all where none is named, as a value.
@@ -118,6 +142,11 @@ struct argument : engine::function {
   constexpr engine::function_value on(const tensor_value& x) const {
     return engine::reduced_of_some<Dim>(x, engine::takes::ordered, engine::gives::indices);
   }
+  /// Indices of all that are as large.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    p.take(x.layout, element::int64);
+    p.take(x.layout, element::boolean);
+  }
   /// The best element, then the least index of one.
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {
     const layout whole = on(x).result.layout;
@@ -138,8 +167,11 @@ struct var : engine::function {
   }
   /// The distances from the mean, and their squares.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    const bool widens = x.element != element::float64;
     p.saves = engine::saved_tensors::saving(0);
-    for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
+    p.make(x.layout, element::float64);
+    p.take(x.layout, element::float64, 1 + widens);
+    p.take_back(x.layout, element::float64, 2 + widens);
   }
   /// The sum of x, then that of squares.
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {
@@ -161,10 +193,15 @@ struct norm : engine::function {
     if (With == combine::max) return engine::reduced_of_some<Dims...>(x, engine::takes::reals, engine::gives::same);
     return engine::reduced_by_exchange<Dims...>(x, engine::takes::reals, engine::gives::same);
   }
-  /// The absolute values, and their powers.
+  /// The absolute values, and their powers; of roots where there is something, of a maximum where it is.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
-    p.saves = engine::saved_tensors::saving(1);
-    for (int i = 0; i < 2; ++i) p.make(x.layout, element::float64);
+    const bool widens = x.element != element::float64, roots = With != combine::max && n.re < 1;
+    p.saves = engine::saved_tensors::saving(!widens);
+    p.make(x.layout, element::float64, 1 + 3 * roots);
+    p.remember(x.layout, element::float64, widens);
+    p.take(x.layout, element::float64, With == combine::max ? 3 : 2 * roots + (n.re != 1 || widens));
+    p.take_back(x.layout, element::float64, 2 + widens);
+    if (With == combine::max) p.take(x.layout, element::boolean, 2);
   }
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {
     engine::exchange_values all = engine::no_items<engine::exchange_value, 4>;
@@ -188,8 +225,10 @@ struct softmax : engine::function {
     const bool cut = !engine::same(p.from(1), p.to(1));
     p.saves = engine::saved_tensors::saving(0, 0, !cut);
     if (!cut) return;
-    p.make(x.layout, p.exchanged_element(1));
-    p.saves.scratch = 1;
+    const element e = p.exchanged_element(1);
+    p.make(x.layout, e);
+    p.take(x.layout, e);
+    p.take_back(x.layout, e, Log ? 0 : 4);
   }
   /// The largest element, then the sum; of half types in float.
   constexpr engine::exchange_values exchanges(const tensor_value& x) const {

@@ -33,11 +33,15 @@ struct rotary : engine::function {
   constexpr engine::function_value on(const tensor_value& x) const {
     return engine::local(signature_on(x.layout), engine::takes::reals, engine::gives::same, x);
   }
-  /// Sines and cosines of all places and pairs.
+  /// Sines and cosines of all places and pairs; both halves of the result, and of a gradient a box around it.
   constexpr void hold(layer_plan& p, const tensor_value& x) const {
     const int last = x.layout.dims.count - 1;
-    p.make(engine::one_along(x.layout, [&](int d) { return d != Dim && d != last; }),
-           engine::bytes_of(x.element) < 4 ? element::float32 : x.element);
+    const element e = engine::bytes_of(x.element) < 4 ? element::float32 : x.element;
+    const layout angles = engine::one_along(x.layout, [&](int d) { return d != Dim && d != last; });
+    p.make(angles, e);
+    p.take(angles, element::float64);
+    p.take(x.layout, e);
+    p.take_back(x.layout, e);
   }
 };
 

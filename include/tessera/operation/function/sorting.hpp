@@ -42,6 +42,8 @@ struct argsort : engine::function {
   constexpr engine::function_value on(const tensor_value& x) const {
     return engine::local(signature_on(x.layout), engine::takes::ordered, engine::gives::indices, x);
   }
+  /// The elements in order.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const { p.take(x.layout, x.element); }
 };
 
 /// The first k of these.
@@ -63,6 +65,13 @@ struct topk_of : engine::function {
   }
   constexpr engine::function_value on(const tensor_value& x) const {
     return engine::local(signature_on(x.layout), engine::takes::ordered, engine::gives::indices, x);
+  }
+  /// All elements in order and where they are, before the first k are there.
+  constexpr void hold(layer_plan& p, const tensor_value& x) const {
+    layout others = x.layout;
+    if (others.dims[Dim].extent != dynamic) others.dims[Dim].extent -= k;
+    p.take(others, x.element);
+    p.take(x.layout, element::int64);
   }
 };
 

@@ -92,7 +92,7 @@ class contraction_planner {
     p.add_input(x_, used);
     p.add_output(raw, given);
     if (layer_.round_terms) p.round_terms();
-    p.saves = memory(same(raw, given));
+    p.saves = memory(raw == given);
     // an output reads all features and taps, an input of a transposed one gives to all of them
     const held_extents own = p.weight_extents();
     if (layer_.transposed) p.add_product({p.used_extents(), own.without(0)});
@@ -117,9 +117,10 @@ class contraction_planner {
   // Input and weight are saved; a bias behind an exchange is added to a copy.
   constexpr saved_tensors memory(bool leaves) const {
     saved_tensors f = saved_tensors::saving(1, 1);
-    f.scratch = layer_.bias && !leaves;
+    f.adds = layer_.bias && !leaves;
     f.spreads = layer_.transposed;
     f.pads = builtin_padding::any;
+    f.groups = layer_.groups;
     for (const sliding& s : layer_.kernels) {
       f.windows.push(s);
       if (f.spreads) f.columns = group_out();

@@ -130,6 +130,8 @@ constexpr layout all_parts(layout parts) {
 // groups are cut, or means of their statistics are kept, numbers are double, and half types are computed in float.
 constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const normalisation& layer) {
   const layout groups = groups_of(x.layout, layer.groups);
+  // rows are summed apart
+  const layout rows = layer.groups.by_channel ? one_along(x.layout, [](int d) { return d >= 2; }) : groups;
   p.saves = saved_tensors::saving(1, 0xff);
   if (p.exchanges() > 0 || layer.averages()) {
     for (int i = 0; i < 1 + layer.centred; ++i) p.make(groups, element::float64);
@@ -137,18 +139,33 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
     p.saves.exchanges = false;
     p.saves.scratch = half ? 4 : 0;
     p.saves.returning = half ? 6 : 0;
+    p.saves.later = layer.averages();  // in evaluation LibTorch makes the gradient in two
+    p.take(rows, element::float64, layer.averages() ? 6 + 2 * layer.weight : 5);
+    index_t of_row = 1;
+    for (int d = 2; d < x.layout.dims.count; ++d) of_row = capped_product(of_row, larger(1, x.layout.dims[d].extent));
+    if (!layer.averages()) p.take_back(rows, element::float64, 7);
+    else if (capped_product(of_row, bytes_of(x.element)) < 96) p.take_back(rows, element::float64, 9);
+    if (!layer.groups.by_channel) {  // and what scales the elements of each
+      const int dims = x.layout.dims.count;
+      const layout scales = one_along(x.layout, [&](int d) { return !layer.groups.over(d, dims); });
+      p.take(scales, element::float64, 2);
+      p.take_back(scales, element::float64, 3);
+    }
     return;
   }
   const bool centred = layer.centred;
   for (int i = 0; i < 1 + centred; ++i) p.make(groups, x.element);
   if (centred) {
     // LibTorch's batch norm makes the operand's gradient in two
-    p.saves.returning = layer.groups.by_channel && !layer.groups.by_sample;
+    p.saves.returning = layer.groups.by_channel && !layer.groups.channels.is_set();
+    if (layer.groups.channels.is_set()) p.take_back(rows, x.element, 2);
+    else if (layer.weight && !layer.groups.by_channel) p.take_back(p.weight(0), p.parameter_element(0, x.element), 2);
     return;
   }
   if (layer.weight) p.remember(x.layout, x.element);  // the scale of a group by the weight of an element
-  p.saves.scratch = 1;
-  p.saves.returning = 3;
+  p.take(groups, x.element);
+  p.saves.scratch = layer.weight;
+  p.saves.returning = 3 + !layer.weight;
 }
 
 }  // namespace detail

@@ -192,6 +192,8 @@ constexpr layer_plan plan_of(const projection& layer, const tensor_value& of) {
     }
     begin += part.count();
   }
+  // gradients of the operand by parts are added up, those of views in another
+  if (layer.parts.count > 1) p.take_back(used, of.element, features > 1 ? 2 : 1);
   return p;
 }
 

@@ -26,9 +26,6 @@ constexpr layout drawn_over(const layout& x, const dropout_description& layer) {
   return one_along(x, [&](int d) { return layer.channelwise && d >= 2; });
 }
 
-/// How many more tensors of an element the numbers take that are drawn.
-constexpr index_t scratch_of_draws(element e) { return larger(0, bytes_of(element::float64) / bytes_of(e) - 1); }
-
 /// A layer that draws keeps how often it did, and by which key: a number of 53 bits that is drawn itself, as an initial
 /// value.
 constexpr void keep_draws(layer_plan& p) {
@@ -52,6 +49,7 @@ constexpr layer_plan plan_of(const dropout_description& layer, const tensor_valu
   if (!p.why.ok()) return p;
   p.saves = saved_tensors::saving(0);
   p.saves.returning = layer.channelwise;  // masked, then scaled
+  p.saves.later = !layer.channelwise;     // scaled, then masked
   p.make(detail::drawn_over(x.layout, layer), element::boolean);
   detail::keep_draws(p);
   return p;
@@ -74,7 +72,8 @@ constexpr layer_plan plan_of(const rrelu_description& layer, const tensor_value&
   layer_plan p = plan_elementwise(x.layout);
   if (!p.why.ok()) return p;
   p.saves = saved_tensors::saving(0);
-  p.saves.scratch = detail::scratch_of_draws(x.element);
+  if (x.element != element::float64) p.take(x.layout, element::float64);  // what is drawn
+  p.take(x.layout, element::boolean);
   p.make(x.layout, x.element);
   detail::keep_draws(p);
   return p;

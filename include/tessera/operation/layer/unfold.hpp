@@ -55,6 +55,7 @@ constexpr layer_plan plan_of(const unfold_description& layer, const tensor_value
   p.saves = saved_tensors::saving(0);
   p.saves.windows = layer.kernels;
   p.saves.copies = p.saves.returning = 1;
+  p.saves.begins_as_operand = true;
   return p;
 }
 
@@ -98,6 +99,7 @@ constexpr layer_plan plan_of(const fold_description& layer, const tensor_value& 
   p.saves.spreads = true;
   p.saves.copies = 1;
   p.saves.copies_back = 2;
+  p.saves.begins_as_operand = true;
   p.saves.windows = layer.gives.kernels;
   return p;
 }

@@ -77,9 +77,10 @@ constexpr attention_memory memory_of_scores(const attention_sizes& n, element e)
   const index_t largest = larger(larger(n.of_queries, n.of_keys), n.of_values);
   const index_t made = capped_product(operands, (n.each > 1) + (times > 1));
   const index_t block = n.of_rows(capped_sum(n.of_result, capped_product(n.all, 8)));
-  return {
-      capped_sum(scores, capped_sum(made, capped_product(block, times))),
-      capped_sum(scores, capped_product(capped_sum(capped_sum(operands, made), capped_product(3, largest)), times))};
+  const index_t sums = capped_product(n.all, 4 * wide);  // of a block's weights, and their logarithms
+  return {capped_sum(scores, capped_sum(made, capped_product(block, times))),
+          capped_sum(capped_sum(scores, sums),
+                     capped_product(capped_sum(capped_sum(operands, made), capped_product(3, largest)), times))};
 }
 
 /// The memory of attention as it meets its keys: at least what LibTorch's allocator is asked for on the host, by one

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/operation/memory/layer_memory.hpp>
+#include <tessera/operation/memory/numbered.hpp>
 
 namespace tessera::detail {
 
@@ -9,6 +10,12 @@ namespace tessera::detail {
 template <int Values>
 class memory_ledger {
  protected:
+  // Of so many values, none of which has a gradient.
+  constexpr void open(int count) {
+    count_ = count;
+    make_room(count, bytes_, stored_, holders_, gradient_, gradient_holders_, gradient_bytes_);
+    for (int v = 0; v < count; ++v) gradient_[v] = -1;
+  }
   constexpr void add(index_t bytes) {
     live_ = capped_sum(live_, bytes);
     reach(0);
@@ -56,12 +63,12 @@ class memory_ledger {
   index_t live_ = 0;
   index_t peak_ = 0;
   index_t* now_ = &peak_;
-  index_t bytes_[Values + 1]{};   // of its box, and of its gradient's
-  index_t stored_[Values + 1]{};  // of what the box is a view of
-  int holders_[Values + 1]{};
-  int gradient_[Values + 1]{};
-  int gradient_holders_[Values + 1]{};
-  index_t gradient_bytes_[Values + 1]{};
+  numbered<index_t, Values> bytes_{};   // of its box, and of its gradient's
+  numbered<index_t, Values> stored_{};  // of what the box is a view of
+  numbered<int, Values> holders_{};
+  numbered<int, Values> gradient_{};
+  numbered<int, Values> gradient_holders_{};
+  numbered<index_t, Values> gradient_bytes_{};
 };
 
 }  // namespace tessera::detail

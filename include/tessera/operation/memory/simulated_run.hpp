@@ -12,17 +12,18 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
  public:
   constexpr simulated_run(const auto& program, const layer_memory* of, const index_t* inputs)
       : values(program, of), recomputed_(program.recomputed), recomputed_count_(program.recomputed_count) {
-    count_ = first_[Nodes];
-    for (int v = 0; v < count_; ++v) gradient_[v] = -1;
+    this->open(first_[nodes_]);
+    make_room(nodes_, at_, collected_, needs_, own_);
+    make_room(count_, graded_);
     for (int v = 0; v < program.inputs; ++v) {
       bytes_[v] = stored_[v] = inputs[v];
       hold(v);
     }
-    for (int i = 0; i < Nodes; ++i)
+    for (int i = 0; i < nodes_; ++i)
       for (int k = 0; k < results_[i]; ++k) {
         const change_memory& y = of[i].results[k];
         bytes_[first_[i] + k] = y.behind;
-        stored_[first_[i] + k] = y.fresh ? y.behind : larger(y.behind, y.whole);
+        stored_[first_[i] + k] = y.fresh ? y.behind : larger(larger(y.behind, y.before), larger(y.whole, y.room));
       }
   }
 
@@ -31,15 +32,16 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
 
   /// The peak of forward; where `saves`, what backward reads is kept.
   constexpr index_t forward(bool saves) {
-    run(0, Nodes, 0, saves);
+    run(0, nodes_, 0, saves);
     now_ = &peak_;
     return peak_;
   }
 
-  /// The peak of forward and of the backward behind it.
-  constexpr index_t training() {
+  /// The peak of forward and of the backward behind it. Inputs have no gradients but those that `graded` says, if any.
+  constexpr index_t training(const bool* graded = nullptr) {
+    for (int v = 0; v < first_[0] && graded != nullptr; ++v) graded_[v] = graded[v];
     forward(true);
-    for (int i = 0; i < Nodes; ++i)
+    for (int i = 0; i < nodes_; ++i)
       for (int k = 0; k < results_[i]; ++k)
         if (const int v = first_[i] + k; last_[v] < 0) let_go(root_[v]);  // what nobody reads stays as long as forward
     for (int i = 0; i < output_count_; ++i) {
@@ -48,7 +50,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
       add(bytes_[v]);
       gradient_[v] = count_;  // the caller holds it
     }
-    back_through(0, Nodes, 0);
+    back_through(0, nodes_, 0);
     now_ = &peak_;
     return peak_;
   }
@@ -60,8 +62,8 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
   using ledger::gradient_, ledger::gradient_holders_, ledger::gradient_bytes_;
   using values = value_lifetimes<Nodes, Values>;
   using values::first_reading, values::each_input;
-  using values::of_, values::first_, values::results_, values::operand_, values::owner_, values::root_, values::last_,
-      values::outputs_, values::output_count_;
+  using values::of_, values::nodes_, values::first_, values::results_, values::operand_, values::owner_, values::root_,
+      values::last_, values::outputs_, values::output_count_;
 
   // Runs nodes forward. What is recomputed, from `next` on, keeps what comes in where others keep what their backward
   // reads.
@@ -87,7 +89,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
   constexpr void compute(int i, bool saves) {
     const layer_memory& now = of_[i];
     now_ = again_from_ > 0 ? &at_[i].backward : &at_[i].forward;
-    for (int k = 0; k < now.operands.count; ++k) needs_[i] = needs_[i] || graded_[operand_[i][k]];
+    for (int k = 0; k < now.operands.count; ++k) needs_[i] = needs_[i] || graded_[operand_[i].of[k]];
     for (const change_memory& w : now.parameters) needs_[i] = needs_[i] || !w.frozen;
     needs_[i] = needs_[i] && now.differentiable;
     const bool kept = saves && needs_[i];
@@ -98,7 +100,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     }
     if (kept) save(i);
     for (int k = 0; k < now.operands.count; ++k)
-      if (const int v = operand_[i][k]; last_[v] == i && v >= again_from_ && first_reading(i, k)) let_go(root_[v]);
+      if (const int v = operand_[i].of[k]; last_[v] == i && v >= again_from_ && first_reading(i, k)) let_go(root_[v]);
   }
 
   constexpr bool needs(const recomputed_nodes& part) const {
@@ -131,7 +133,9 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     if (!needs(part)) return;
     const int from = again_from_;
     const index_t others = awaited_;
-    int held[Values + 1]{};
+    numbered<int, Values> held{};
+    numbered<int, Values> given{};  // the gradients that it begins with
+    make_room(count_, held, given);
     again_from_ = first_[part.first];
     awaited_ = 0;
     for (int v = again_from_; v < first_[part.end]; ++v) {
@@ -141,7 +145,6 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     const index_t buffers = buffers_of(part);
     add(buffers);
     run(part.first, part.end, which + 1, true);
-    int given[Values + 1]{};  // the gradients that it begins with
     for (int v = again_from_; v < first_[part.end]; ++v) {
       if (last_[v] < 0 || last_[v] >= part.end) let_go(root_[v]);
       given[v] = gradient_[v];
@@ -171,7 +174,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     index_t given = kept ? capped_sum(now.beside, now.remembered) : now.beside;
     index_t leaving = 0;
     for (const change_memory& y : now.results) {
-      if (!now.saves.view) given = capped_sum(given, larger(y.before, y.whole));
+      if (!now.saves.view) given = capped_sum(given, larger(larger(y.before, y.whole), y.room));
       if (y.fresh) leaving = larger(leaving, capped_sum(y.behind, y.between));
     }
     taken = capped_sum(taken, given);
@@ -185,7 +188,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     for (int k = 0; k < now.operands.count; ++k) {
       if ((now.saves.operands >> k & 1u) == 0) continue;
       if (now.operands[k].fresh) own_[i] = capped_sum(own_[i], now.operands[k].behind);
-      else hold(root_[operand_[i][k]]);
+      else hold(root_[operand_[i].of[k]]);
     }
     for (int k = 0; k < now.parameters.count; ++k)
       if ((now.saves.weights >> k & 1u) != 0 && now.parameters[k].fresh && !now.parameters[k].released)
@@ -200,7 +203,7 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
   constexpr void release(int i) {
     const layer_memory& now = of_[i];
     for (int k = 0; k < now.operands.count; ++k)
-      if ((now.saves.operands >> k & 1u) != 0 && !now.operands[k].fresh) let_go(root_[operand_[i][k]]);
+      if ((now.saves.operands >> k & 1u) != 0 && !now.operands[k].fresh) let_go(root_[operand_[i].of[k]]);
     for (int k = 0; k < results_[i]; ++k)
       if ((now.saves.results >> k & 1u) != 0 && !now.results[k].fresh) let_go(root_[first_[i] + k]);
     remove(own_[i]);
@@ -238,22 +241,29 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
       add(w.behind);
       again = capped_sum(again, w.behind);
     }
-    const bool passes = now.saves.passes;
-    const auto graded = [&](int k) { return graded_[operand_[i][k]]; };
+    const auto graded = [&](int k) { return graded_[operand_[i].of[k]]; };
+    const auto passes = [&](int k) {  // the gradient of a view of less is padded
+      const bool as_large = !now.saves.view || now.operands[k].behind == now.results[0].before;
+      return (now.saves.passes >> k & 1u) != 0 && as_large;
+    };
+    bool any_passes = false;
     index_t made = 0;
-    for (int k = 0; k < now.operands.count && !passes; ++k)
-      if (graded(k)) made = capped_sum(made, now.operands[k].behind);
+    for (int k = 0; k < now.operands.count; ++k) {
+      if (graded(k) && !passes(k)) made = capped_sum(made, now.operands[k].behind);
+      any_passes = any_passes || (graded(k) && passes(k));
+    }
     index_t weights = 0;
     for (const change_memory& w : now.parameters)
       if (!w.frozen) weights = capped_sum(weights, w.behind);
     add(capped_sum(made, weights));
     reach(now.returning);
-    const int passed = passes && raw == 0 ? gradient_[first_[i]] : -1;
+    const int passed = any_passes && raw == 0 ? gradient_[first_[i]] : -1;
     if (passed >= 0 && passed != count_) ++gradient_holders_[passed];
     for (int k = 0; k < results_[i]; ++k) drop_gradient(first_[i] + k);
+    reach(now.later);
     release(i);
     remove(again);
-    if (!passes) remove(raw);  // else it goes on as the operand's
+    if (!any_passes) remove(raw);  // else it goes on as the operand's
     for (const change_memory& w : now.parameters) {
       if (w.frozen) continue;
       if (w.changes) reach(capped_sum(w.before, w.returning));
@@ -267,14 +277,14 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
     for (int k = 0; k < now.operands.count; ++k) {
       if (!graded(k)) continue;
       const change_memory& x = now.operands[k];
-      index_t mine = passes ? raw : x.behind;
+      index_t mine = passes(k) ? raw : x.behind;
       if (x.changes) {
         reach(capped_sum(x.before, x.returning));
         add(x.before);
         remove(mine);
         mine = x.before;
       }
-      arrive(operand_[i][k], mine, passed);
+      arrive(operand_[i].of[k], mine, passes(k) ? passed : -1);
     }
     if (passed >= 0 && passed != count_ && --gradient_holders_[passed] == 0) remove(gradient_bytes_[passed]);
   }
@@ -290,11 +300,11 @@ class simulated_run : memory_ledger<Values>, value_lifetimes<Nodes, Values> {
   int recomputed_count_ = 0;
   int again_from_ = 0;   // the first value of what is recomputed now, of which there is at least an input before
   index_t awaited_ = 0;  // by parameters, of the gradients in it
-  node_memory at_[Nodes + 1]{};
-  index_t collected_[Nodes + 1]{};
-  bool needs_[Nodes + 1]{};
-  index_t own_[Nodes + 1]{};
-  bool graded_[Values + 1]{};
+  numbered<node_memory, Nodes> at_{};
+  numbered<index_t, Nodes> collected_{};
+  numbered<char, Nodes> needs_{};  // std::vector packs booleans
+  numbered<index_t, Nodes> own_{};
+  numbered<char, Values> graded_{};
 };
 
 }  // namespace tessera::detail

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <tessera/operation/memory/layer_memory.hpp>
+#include <tessera/operation/memory/numbered.hpp>
 #include <tessera/operation/network/tied_traffic.hpp>
 #include <tessera/operation/plan/bundles.hpp>
 
 #include <array>
+#include <deque>
 #include <initializer_list>
+#include <vector>
 
 namespace tessera::detail {
 
@@ -38,16 +41,21 @@ constexpr int count_bundled(const layer_plan& p) {
   for (int i = 0; i < p.parameters(); ++i) n += is_bundled(p, i);
   return n;
 }
-template <std::size_t N>
-constexpr std::array<bundle_member, N> bundled_members(const layer_plan& p, const operand_elements& e) {
-  std::array<bundle_member, N> all{};
-  std::size_t n = 0;
+// Calls visit(member) for each of a layer.
+template <class Visit>
+constexpr void each_bundled(const layer_plan& p, const operand_elements& e, const Visit& visit) {
   for (int i = 0; i < p.parameters(); ++i) {
     if (!is_bundled(p, i)) continue;
     const element own = p.parameter_element(i, e[0]);
     const unsigned axes = summed_axes(p.stored(i), p.weight(i));
-    all[n++] = {p.stored(i), {p.stored(i).mesh, axes, own}, traffic_of_parameter(p, i, e).reduced};
+    visit(bundle_member{p.stored(i), {p.stored(i).mesh, axes, own}, traffic_of_parameter(p, i, e).reduced});
   }
+}
+template <std::size_t N>
+constexpr std::array<bundle_member, N> bundled_members(const layer_plan& p, const operand_elements& e) {
+  std::array<bundle_member, N> all{};
+  std::size_t n = 0;
+  each_bundled(p, e, [&](const bundle_member& m) { all[n++] = m; });
   return all;
 }
 
@@ -108,24 +116,30 @@ constexpr index_t bundle_between(const bundle_kind& kind, const bundle_member* c
   return most;
 }
 
-/// Calls visit(kind, members, count) for each bundle of these members, in the order in which forward takes them.
+/// Calls visit(kind, members, count) for each bundle of these members, in the order in which forward takes them. Their
+/// count is the type's, or only known at run time.
 template <int Count, class Visit>
-constexpr void each_bundle(const bundle_member* const (&members)[Count], Visit&& visit) {
+constexpr void each_bundle(const bundle_member* const* members, int count, Visit&& visit) {
   bundle_packer<bundle_kind, 32> packer;
-  int bundle_of[Count]{};
+  numbered<int, Count> bundle_of{};
+  numbered<const bundle_member*, Count> those{};
+  make_room(count, bundle_of, those);
   int alone = 0;
-  for (int m = Count - 1; m >= 0; --m) {
+  for (int m = count - 1; m >= 0; --m) {
     if (members[m] == nullptr) continue;
     const bundle_range lies = packer.add(members[m]->kind, bytes_held(members[m]->stored, members[m]->kind.element));
-    bundle_of[m] = lies.alone() ? Count + alone++ : lies.bundle;
+    bundle_of[m] = lies.alone() ? count + alone++ : lies.bundle;
   }
-  for (int b = 0; b < Count + alone; b = b + 1 == packer.count() ? Count : b + 1) {
-    const bundle_member* those[Count]{};
+  for (int b = 0; b < count + alone; b = b + 1 == packer.count() ? count : b + 1) {
     int n = 0;
-    for (int m = 0; m < Count; ++m)
+    for (int m = 0; m < count; ++m)
       if (members[m] != nullptr && bundle_of[m] == b) those[n++] = members[m];
-    if (n > 0) visit(those[0]->kind, those, n);
+    if (n > 0) visit(those[0]->kind, &those[0], n);
   }
+}
+template <int Count, class Visit>
+constexpr void each_bundle(const bundle_member* const (&members)[Count], Visit&& visit) {
+  each_bundle<Count>(members, Count, visit);
 }
 
 /// The traffic of these members' gradients in bundles instead of one by one.
@@ -172,6 +186,22 @@ constexpr index_t bundles_between(indices<Node...> nodes) {
       all = capped_sum(all, bundle_between(kind, those, n));
     });
   });
+  return all;
+}
+// The same of a program that is put together while it runs.
+template <class Record>
+index_t bundles_between(const program_view<Record>& program) {
+  std::deque<bundle_member> of_all;
+  std::vector<const bundle_member*> members;
+  for (int i = 0; i < program.count; ++i)
+    if (!taken_before(program, i) && !takes_tied(program, i))
+      each_bundled(program.nodes[i].record->plan(), program.nodes[i].record->elements,
+                   [&](const bundle_member& m) { members.push_back(&of_all.emplace_back(m)); });
+  index_t all = 0;
+  each_bundle<at_run_time>(members.data(), static_cast<int>(members.size()),
+                           [&](const bundle_kind& kind, const bundle_member* const* those, int n) {
+                             all = capped_sum(all, bundle_between(kind, those, n));
+                           });
   return all;
 }
 

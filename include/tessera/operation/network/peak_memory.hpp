@@ -1,46 +1,15 @@
 #pragma once
 
+#include <tessera/operation/memory/memory_value.hpp>
 #include <tessera/operation/memory/simulated_run.hpp>
 #include <tessera/operation/network/bundled_traffic.hpp>
 #include <tessera/operation/network/network.hpp>
+#include <tessera/operation/plan/layer_arithmetic.hpp>
+
+#include <memory>
+#include <span>
 
 namespace tessera {
-
-namespace engine {
-
-/// The memory of a network on one worker, in bytes: each tensor counts as on the worker that has most of it.
-///
-/// `forward` and `training` are the peaks of activations. They count inputs and outputs, which the caller holds, and
-/// values that somebody still reads. They also count what a layer makes of operands and parameters before it computes,
-/// and its workspace. `training` covers forward, which keeps what backward reads, and backward. Backward runs from
-/// given gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each
-/// is at least what LibTorch's allocator is asked for, but for workspace that docs/design/memory.md says is not
-/// counted.
-///
-/// Memory of transports is not LibTorch's and not counted, nor are the wider copies in which operations on half types
-/// compute. A convolution is counted as LibTorch's own kernel computes it. Where that hands it to oneDNN, less is asked
-/// for, or more where few channels fill its blocks. Attention is counted as LibTorch's kernel of the host computes it
-/// with one thread. Unless it meets keys in blocks, that kernel wants queries and values of one number of features.
-struct memory_value {
-  index_t forward = 0;     ///< without gradients: a value is gone behind its last reader
-  index_t training = 0;    ///< forward and backward
-  index_t parameters = 0;  ///< as they are stored
-  index_t gradients = 0;   ///< theirs
-  index_t buffers = 0;
-  index_t held = 0;        ///< by what is gathered of held parameters, and its gradients, until these are reduced
-  index_t travelling = 0;  ///< by bundles of these gradients on their way, beside `held` and `gradients`
-
-  friend constexpr bool operator==(const memory_value&, const memory_value&) = default;
-};
-
-/// Refuses more bytes than can be counted.
-constexpr refusal check(const memory_value& m) {
-  for (const index_t bytes : {m.forward, m.training, m.parameters, m.held, m.travelling})
-    if (bytes == INT64_MAX) return refusal{code::cost_overflows};
-  return {};
-}
-
-}  // namespace engine
 
 namespace detail {
 
@@ -60,30 +29,39 @@ template <const auto* Record, auto... Bindings>
 inline constexpr layer_memory constant_memory =
     bound_memory(Record->plan(), Record->elements, extents_bound(Bindings...));
 
+/// The memory of a program whose layers take so much, without that of bundles; `nodes` gets that of each. Inputs have
+/// the gradients that `graded` says.
+template <int Nodes, int Values>
+constexpr memory_value memory_of_layers(const auto& program, const layer_memory* each, const index_t* inputs,
+                                        node_memory* nodes, const bool* graded = nullptr) {
+  using run = simulated_run<Nodes, Values>;
+  memory_value all;
+  all.forward = run(program, each, inputs).forward(false);
+  run training(program, each, inputs);
+  all.training = training.training(graded);
+  for (int i = 0; i < program.count && nodes != nullptr; ++i) nodes[i] = training.at(i);
+  for (int i = 0; i < program.count; ++i) {
+    if (each[i].held > 0 && !taken_before(program, i)) {
+      all.held = capped_sum(all.held, each[i].held);
+      all.travelling = capped_sum(all.travelling, each[i].travelling);
+    }
+    if (owner_of(program, i) != i) continue;
+    all.parameters = capped_sum(all.parameters, each[i].stored);
+    all.gradients = capped_sum(all.gradients, each[i].learned);
+    all.buffers = capped_sum(all.buffers, each[i].buffers);
+  }
+  return all;
+}
+
 template <const auto& Program, class Inputs, class Indices = indices_below<Program.count>>
 struct program_memory;
 template <const auto& Program, class... In, int... Node>
 struct program_memory<Program, type_list<In...>, indices<Node...>> {
-  using run = simulated_run<Program.count, values_of(Program)>;
   using layers = const layer_memory (&)[sizeof...(Node) + 1];
 
   static constexpr memory_value sum(layers each, const bound_extents& known, node_memory* nodes = nullptr) {
     const index_t inputs[]{bytes_bound(described<In>::value, known)..., 0};
-    memory_value all;
-    all.forward = run(Program, each, inputs).forward(false);
-    run training(Program, each, inputs);
-    all.training = training.training();
-    for (int i = 0; i < Program.count && nodes != nullptr; ++i) nodes[i] = training.at(i);
-    for (int i = 0; i < Program.count; ++i) {
-      if (each[i].held > 0 && !taken_before(Program, i)) {
-        all.held = capped_sum(all.held, each[i].held);
-        all.travelling = capped_sum(all.travelling, each[i].travelling);
-      }
-      if (owner_of(Program, i) != i) continue;
-      all.parameters = capped_sum(all.parameters, each[i].stored);
-      all.gradients = capped_sum(all.gradients, each[i].learned);
-      all.buffers = capped_sum(all.buffers, each[i].buffers);
-    }
+    memory_value all = memory_of_layers<Program.count, values_of(Program)>(Program, each, inputs, nodes);
     all.travelling = capped_sum(all.travelling, bundles_between<Program>(indices<Node...>{}));
     return all;
   }
@@ -129,6 +107,34 @@ struct constant_peak {
 };
 
 }  // namespace detail
+
+namespace engine {
+
+/// The memory of a program that is put together while it runs, where extents that only data give are `rows`; inputs
+/// may have gradients.
+template <class Record>
+memory_value memory_of(const program_view<Record>& program, std::span<const tensor_value> inputs, index_t rows,
+                       bool inputs_have_gradients = false) {
+  std::vector<index_t> given;
+  const auto graded = std::make_unique<bool[]>(inputs.size());
+  for (tensor_value x : inputs) {
+    bind_rows(x.layout, rows);
+    graded[given.size()] = inputs_have_gradients && has_cotangent(x.element);
+    given.push_back(detail::bytes_held(x.layout, x.element));
+  }
+  std::vector<detail::layer_memory> each;
+  for (const program_node<Record>& node : program) {
+    layer_plan p = node.record->plan();
+    bind_rows(p, rows);
+    each.push_back(detail::memory_of(p, node.record->elements));
+  }
+  memory_value all = detail::memory_of_layers<detail::at_run_time, detail::at_run_time>(
+      program, each.data(), given.data(), nullptr, graded.get());
+  all.travelling = detail::capped_sum(all.travelling, detail::bundles_between(program));
+  return all;
+}
+
+}  // namespace engine
 
 // As `traffic` asks, line by line: a function of both would name the network once more in the message of a mistake.
 

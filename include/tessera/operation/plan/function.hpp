@@ -84,21 +84,26 @@ enum class saved : signed char {
   operands,
   result,
   everything,
-  passes,  ///< nothing: the gradients of the operands are that of the result
-  view,    ///< nothing: the result is its operand seen otherwise, and so are their gradients
-  operand  ///< nothing: the result is its operand, and its gradient another
+  own,               ///< a tensor as the result that the function makes besides
+  operands_and_own,  ///< this too
+  passes,            ///< nothing: the gradients of the operands are that of the result
+  view,              ///< nothing: the result is its operand seen otherwise, and so are their gradients
+  operand            ///< nothing: the result is its operand, and its gradient another
 };
 
 /// The tensors that LibTorch then holds until backward.
 constexpr saved_tensors footprint_of(saved kept) {
   if (kept == saved::view) return saved_tensors::viewing();
-  const bool operands = kept == saved::operands || kept == saved::everything;
+  const bool operands = kept == saved::operands || kept == saved::everything || kept == saved::operands_and_own;
   const bool result = kept == saved::result || kept == saved::everything;
   saved_tensors f = saved_tensors::saving(operands ? 0xf : 0, 0, result ? 1 : 0);
-  f.passes = kept == saved::passes;
+  f.passes = kept == saved::passes ? 0xf : 0;
   f.view = kept == saved::operand;
   return f;
 }
+
+/// Whether one of them is made besides the result.
+constexpr bool keeps_its_own(saved kept) { return kept == saved::own || kept == saved::operands_and_own; }
 
 /// Refuses an element that a function does not take.
 constexpr refusal check_takes(takes accepted, element e) {

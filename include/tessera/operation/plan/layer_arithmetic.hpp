@@ -102,11 +102,12 @@ constexpr index_t largest_of(const layer_plan& p) {
 namespace engine {
 
 /// Gives all extents that only run time knows one value.
+constexpr void bind_rows(layout& x, index_t rows) {
+  for (dimension& d : x.dims)
+    if (d.extent == dynamic) d.extent = rows;
+}
 constexpr void bind_rows(layer_plan& p, index_t rows) {
-  p.each_layout([&](layout& x) {
-    for (dimension& d : x.dims)
-      if (d.extent == dynamic) d.extent = rows;
-  });
+  p.each_layout([rows](layout& x) { bind_rows(x, rows); });
 }
 
 /// The arithmetic of a layer whose operands have these elements, and whose extents are known. A multiply-add of complex

@@ -57,10 +57,17 @@ class layer_plan {
                               const engine::streamed_parts& streams = {}) {
     exchanges_.push({both(from, to), e, returns, streams});
   }
-  /// Adds a tensor that the local operation makes besides its results and keeps for its backward.
-  constexpr void make(const layout& x, element e) { made_.push({one(x), e, true}); }
-  /// Adds one that it makes on its way to them: kept for its backward, and gone at once where there is none.
-  constexpr void remember(const layout& x, element e) { made_.push({one(x), e, false}); }
+  /// Adds tensors that the local operation makes besides its results and keeps for its backward.
+  constexpr void make(const layout& x, element e, index_t n = 1) { add_made(x, e, engine::made_for::always, n); }
+  /// Adds those that it makes on its way to them: kept for its backward, and gone at once where there is none.
+  constexpr void remember(const layout& x, element e, index_t times = 1) {
+    add_made(x, e, engine::made_for::backward, times);
+  }
+  /// Adds tensors that it has at once while it runs, beside all else; and those that its backward has.
+  constexpr void take(const layout& x, element e, index_t times = 1) { add_made(x, e, engine::made_for::now, times); }
+  constexpr void take_back(const layout& x, element e, index_t times = 1) {
+    add_made(x, e, engine::made_for::now_in_backward, times);
+  }
   constexpr void add_buffer(const buffer_value& b) {
     buffers_.push({b.name, one(b.stored), b.initial, b.element, b.only_here});
   }
@@ -143,7 +150,8 @@ class layer_plan {
   constexpr int made() const { return made_.count; }
   constexpr const layout& made(int i) const { return layouts_[made_[i].at].taken; }
   constexpr element made_element(int i) const { return made_[i].element; }
-  constexpr bool made_always(int i) const { return made_[i].always; }
+  constexpr engine::made_for made_as(int i) const { return made_[i].what; }
+  constexpr index_t made_times(int i) const { return made_[i].times; }
 
   constexpr int buffers() const { return buffers_.count; }
   constexpr buffer_value buffer(int i) const {
@@ -213,10 +221,11 @@ class layer_plan {
     bool returns;
     engine::streamed_parts streams;
   };
-  struct planned_saved {
+  struct planned_tensor {
     signed char at;
     tessera::element element;
-    bool always;
+    engine::made_for what;
+    index_t times;
   };
   struct planned_buffer {
     const char* name;
@@ -233,19 +242,22 @@ class layer_plan {
     if (i == count_) layouts_[count_++] = layout_slot(x);
     return static_cast<signed char>(i);
   }
+  constexpr void add_made(const layout& x, element e, engine::made_for what, index_t times) {
+    if (times > 0) made_.push({one(x), e, what, times});
+  }
   constexpr pair both(const layout& before, const layout& behind) {
     const signed char at = one(before);
     return {at, &before == &behind ? at : one(behind)};
   }
 
-  static constexpr int room = 18;  // the most that a layer has are 17, of sampled classes on one coordinate of an axis
+  static constexpr int room = 22;  // the most that a layer has are 20, of sampled classes on one coordinate of an axis
   layout_slot layouts_[room];
   int count_ = 0;
   static_vector<pair, 4> inputs_;
   static_vector<planned_output, 4> outputs_;
   static_vector<planned_parameter, 8> parameters_;
   static_vector<planned_exchange, 4> exchanges_;
-  static_vector<planned_saved, 4> made_;
+  static_vector<planned_tensor, 12> made_;
   static_vector<planned_buffer, 4> buffers_;
   static constexpr int most_products = 7;  // of a spectral convolution of three dimensions that move twice
   product_slot products_[most_products];

@@ -107,6 +107,21 @@ constexpr layer_plan plan_of(const row_combining&, const tensor_value& y, const 
   p.make(slots_of_rows, functions::detail::wide(y.element));
   p.make(lies[2], element::int64);
   p.make(chosen.layout, element::int64);
+  // Sums are there in copies with zeros behind them, and one place after the other. Backward multiplies gradients by
+  // gates and by slots before those of slots are there.
+  const auto held = [](const layout& x) {
+    index_t n = 1;
+    for (const dimension& d : x.dims)
+      n = n == dynamic || d.extent == dynamic ? dynamic : detail::capped_product(n, d.extent);
+    return n;
+  };
+  const bool moves = !(p.from(0) == p.to(0)), full = held(slots_of_rows) > held(used);
+  const element wide = functions::detail::wide(y.element);
+  p.take(back, y.element, moves ? 1 : 2);
+  p.take(result, y.element, places.empty() ? 0 : 2);
+  if (const index_t each = lies[1].dims[3].extent; each > 1) p.take(back, wide, each - 1);
+  p.take_back(back, y.element, full ? 0 : 1);
+  p.take_back(slots_of_rows, wide, 1 + full);
   p.why = first_of(check_count(back), check_count(slots_of_rows));
   return p;
 }

@@ -90,6 +90,15 @@ constexpr layer_plan plan_of(const routing& layer, const tensor_value& x, const 
   p.make(judging, wide);
   p.make(gates, element::int64);
   p.make(p.output(1), element::int64);
+  // Rows are copied with one of zeros behind them before places take some of them, and so are those that came.
+  const bool moves = !(p.from(0) == p.to(0));
+  p.take(p.to(0), x.element, moves ? 1 : 2);
+  p.take_back(p.to(0), x.element, moves ? 0 : 1);
+  p.take(judging, element::int64, 1 + 2 * (layer.noise > 0) + 2 * (layer.rate > 0));
+  layout lists = judging;  // of rows, by choices and by places
+  lists.dims[last] = {};
+  lists.dims[last].extent = detail::capped_sum(4 * layer.choices, detail::capped_product(10 + layer.choices, many));
+  p.take(lists, element::int64);
   p.why = first_of(check_count(p.output(0)), check_count(packed));
   return p;
 }

@@ -50,6 +50,17 @@ struct load_balance_loss : engine::loss_of_rows {
     if (why.ok() && given.dims[last].extent == dynamic) why = refusal{code::extent_not_static, last};
     return {y.result, why};
   }
+  /// The probabilities, and the choices in double.
+  constexpr void hold(layer_plan& p, const tensor_value& scores, const tensor_value&) const {
+    const bool sigmoids = n.whole != 0, widens = scores.element != element::float64;
+    const element e = detail::wide(scores.element);
+    p.saves = engine::saved_tensors::saving(0);
+    p.make(scores.layout, e);
+    p.remember(scores.layout, e, sigmoids);
+    p.take(scores.layout, element::float64);
+    p.take(scores.layout, element::boolean);
+    p.take_back(scores.layout, e, (sigmoids ? 3 : 1) + widens);
+  }
   /// The choices and the probabilities of each expert.
   constexpr engine::exchange_values exchanges(const tensor_value& scores, const tensor_value&) const {
     const layout& l = scores.layout;
@@ -62,6 +73,12 @@ struct router_z_loss : engine::loss_of_rows {
   static constexpr const char* name = "router_z_loss";
 
   constexpr engine::function_value on(const tensor_value& scores) const { return checked(scores); }
+  /// The powers of scores.
+  constexpr void hold(layer_plan& p, const tensor_value& scores) const {
+    p.saves = engine::saved_tensors::saving(1);
+    p.take(scores.layout, detail::wide(scores.element));
+    p.take_back(scores.layout, detail::wide(scores.element), 2);
+  }
   constexpr engine::exchange_values exchanges(const tensor_value& scores) const { return summed(scores.layout, 1); }
 };
 

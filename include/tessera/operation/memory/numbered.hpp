@@ -1,0 +1,33 @@
+#pragma once
+
+#include <type_traits>
+#include <vector>
+
+namespace tessera::detail {
+
+/// The count of a table whose length only run time knows.
+inline constexpr int at_run_time = -1;
+
+/// Something of each node or value, and of one more: in place where a type says how many, for constants.
+template <class T, int Count>
+struct numbered_as {
+  using type = T[Count + 1];
+};
+template <class T>
+struct numbered_as<T, at_run_time> {
+  using type = std::vector<T>;
+};
+template <class T, int Count>
+using numbered = typename numbered_as<T, Count>::type;
+
+/// Makes room for so many in tables.
+template <class... Table>
+constexpr void make_room(int count, Table&... tables) {
+  const auto each = [count](auto& table) {
+    if constexpr (!std::is_array_v<std::remove_reference_t<decltype(table)>>)
+      table.resize(static_cast<std::size_t>(count) + 1);
+  };
+  (each(tables), ...);
+}
+
+}  // namespace tessera::detail
