@@ -22,6 +22,7 @@
 #include <tessera/operation/function/rotary.hpp>
 #include <tessera/operation/function/scale_gradient.hpp>
 #include <tessera/operation/function/shaping.hpp>
+#include <tessera/operation/function/softmax.hpp>
 #include <tessera/operation/function/sorting.hpp>
 #include <tessera/operation/function/typed.hpp>
 #include <tessera/operation/function/verbs.hpp>

@@ -3,7 +3,7 @@
 
 #include <tessera/nn/network/network.hpp>
 #include <tessera/nn/network/program.hpp>
-#include <tessera/operation/network/peak_memory.hpp>
+#include <tessera/nn/network/program_memory.hpp>
 #include <tessera/tensor/memory/memory_count.hpp>
 
 #include <torch/csrc/autograd/custom_function.h>

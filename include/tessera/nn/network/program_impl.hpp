@@ -2,7 +2,7 @@
 
 #include <tessera/nn/network/program.hpp>
 #include <tessera/operation/network/multiply_adds.hpp>
-#include <tessera/operation/network/peak_memory.hpp>
+#include <tessera/nn/network/program_memory.hpp>
 
 #include <limits>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <tessera/operation/function/loss.hpp>
+#include <tessera/operation/function/reduced_loss.hpp>
 
 namespace tessera {
 

@@ -98,14 +98,10 @@ class contraction_planner {
     if (layer_.transposed) p.add_product({p.used_extents(), own.without(0)});
     else p.add_product({p.raw_extents(), layer_.by_expert() ? own.only(1) : own.without(0)});
     if (layer_.bias) {
-      parameter_value bias;
+      parameter_value bias = weight;
       bias.name = "bias";
       bias.used = biases(given);
       bias.stored = stored_form(bias.used);
-      bias.initial = weight.initial;
-      bias.has_element = layer_.has_element;
-      bias.element = layer_.element;
-      bias.as_operand = true;
       const inferred sum = infer(letters_.add(), two(given, bias.used));
       if (p.why = sum.why; !p.why.ok()) return p;
       p.add_parameter(bias);

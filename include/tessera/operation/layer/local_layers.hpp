@@ -1,7 +1,7 @@
 #pragma once
 
 #include <tessera/operation/plan/function.hpp>
-#include <tessera/operation/plan/layer_plan.hpp>
+#include <tessera/operation/plan/plan_operation.hpp>
 #include <tessera/operation/window/interpolation.hpp>
 
 namespace tessera {

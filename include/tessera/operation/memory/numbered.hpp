@@ -1,21 +1,18 @@
 #pragma once
 
+#include <cstddef>
 #include <type_traits>
-#include <vector>
 
 namespace tessera::detail {
 
 /// The count of a table whose length only run time knows.
 inline constexpr int at_run_time = -1;
 
-/// Something of each node or value, and of one more: in place where a type says how many, for constants.
+/// Something of each node or value, and of one more: in place where a type says how many, for constants. At run time
+/// it is a `std::vector`, which `nn/network/program_memory.hpp` says.
 template <class T, int Count>
 struct numbered_as {
   using type = T[Count + 1];
-};
-template <class T>
-struct numbered_as<T, at_run_time> {
-  using type = std::vector<T>;
 };
 template <class T, int Count>
 using numbered = typename numbered_as<T, Count>::type;

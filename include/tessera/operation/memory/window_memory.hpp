@@ -209,8 +209,8 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
     index_t of_inputs = 0;
     const parts inputs(p.used(), d);
     const parts outputs(p.raw(), d);
-    const index_t given = outputs.largest();
-    index_t most = given;
+    const index_t largest = outputs.largest();
+    index_t most = largest;
     for (int k = 0; d >= first && k < outputs.count(); ++k) {
       const interval in = inputs.held(k)[0], out = outputs.held(k)[0];
       if (in.empty() || out.empty()) continue;
@@ -219,8 +219,8 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
       most = larger(most, one.size());
       of_inputs = larger(of_inputs, one.size());
     }
-    made = capped_product(made, of_inputs > 0 ? of_inputs : given);
-    padding = capped_product(padding, padding == whole && most > given ? given : most);
+    made = capped_product(made, of_inputs > 0 ? of_inputs : largest);
+    padding = capped_product(padding, padding == whole && most > largest ? largest : most);
     whole = capped_product(whole, most);
   }
   if (!complete) {

@@ -6,9 +6,7 @@
 #include <tessera/operation/plan/bundles.hpp>
 
 #include <array>
-#include <deque>
 #include <initializer_list>
-#include <vector>
 
 namespace tessera::detail {
 
@@ -186,22 +184,6 @@ constexpr index_t bundles_between(indices<Node...> nodes) {
       all = capped_sum(all, bundle_between(kind, those, n));
     });
   });
-  return all;
-}
-// The same of a program that is put together while it runs.
-template <class Record>
-index_t bundles_between(const program_view<Record>& program) {
-  std::deque<bundle_member> of_all;
-  std::vector<const bundle_member*> members;
-  for (int i = 0; i < program.count; ++i)
-    if (!taken_before(program, i) && !takes_tied(program, i))
-      each_bundled(program.nodes[i].record->plan(), program.nodes[i].record->elements,
-                   [&](const bundle_member& m) { members.push_back(&of_all.emplace_back(m)); });
-  index_t all = 0;
-  each_bundle<at_run_time>(members.data(), static_cast<int>(members.size()),
-                           [&](const bundle_kind& kind, const bundle_member* const* those, int n) {
-                             all = capped_sum(all, bundle_between(kind, those, n));
-                           });
   return all;
 }
 

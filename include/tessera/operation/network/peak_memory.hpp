@@ -6,9 +6,6 @@
 #include <tessera/operation/network/network.hpp>
 #include <tessera/operation/plan/layer_arithmetic.hpp>
 
-#include <memory>
-#include <span>
-
 namespace tessera {
 
 namespace detail {
@@ -107,34 +104,6 @@ struct constant_peak {
 };
 
 }  // namespace detail
-
-namespace engine {
-
-/// The memory of a program that is put together while it runs, where extents that only data give are `rows`; inputs
-/// may have gradients.
-template <class Record>
-memory_value memory_of(const program_view<Record>& program, std::span<const tensor_value> inputs, index_t rows,
-                       bool inputs_have_gradients = false) {
-  std::vector<index_t> given;
-  const auto graded = std::make_unique<bool[]>(inputs.size());
-  for (tensor_value x : inputs) {
-    bind_rows(x.layout, rows);
-    graded[given.size()] = inputs_have_gradients && has_cotangent(x.element);
-    given.push_back(detail::bytes_held(x.layout, x.element));
-  }
-  std::vector<detail::layer_memory> each;
-  for (const program_node<Record>& node : program) {
-    layer_plan p = node.record->plan();
-    bind_rows(p, rows);
-    each.push_back(detail::memory_of(p, node.record->elements));
-  }
-  memory_value all = detail::memory_of_layers<detail::at_run_time, detail::at_run_time>(
-      program, each.data(), given.data(), nullptr, graded.get());
-  all.travelling = detail::capped_sum(all.travelling, detail::bundles_between(program));
-  return all;
-}
-
-}  // namespace engine
 
 // As `traffic` asks, line by line: a function of both would name the network once more in the message of a mistake.
 

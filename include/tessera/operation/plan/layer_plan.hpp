@@ -285,19 +285,4 @@ constexpr refusal check_parameters(const layer_plan& p, element first) {
 
 }  // namespace engine
 
-namespace detail {
-
-/// The plan of a layer that is one local operation on an operand, which others join: what comes out is its result.
-constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& op,
-                                   const static_vector<operand, 4>& operands) {
-  const inferred y = infer(op, operands);
-  layer_plan p;
-  p.add_input(given, used);
-  p.add_output(y.layout);
-  p.why = y.why;
-  return p;
-}
-
-}  // namespace detail
-
 }  // namespace tessera

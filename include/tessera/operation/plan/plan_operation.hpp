@@ -12,6 +12,17 @@ struct own_parameter {
 
 namespace detail {
 
+/// The plan of a layer that is one local operation on an operand, which others join: what comes out is its result.
+constexpr layer_plan one_operation(const layout& given, const layout& used, const signature& op,
+                                   const static_vector<operand, 4>& operands) {
+  const inferred y = infer(op, operands);
+  layer_plan p;
+  p.add_input(given, used);
+  p.add_output(y.layout);
+  p.why = y.why;
+  return p;
+}
+
 // The layout in which a parameter with some of x's dimensions meets x: cut where x is, copies of the same kind
 // elsewhere.
 constexpr refusal meet_parameter(const layout& x, const letters& input, const letters& of, layout& used) {

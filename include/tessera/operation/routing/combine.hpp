@@ -119,7 +119,7 @@ constexpr layer_plan plan_of(const row_combining&, const tensor_value& y, const 
   const element wide = functions::detail::wide(y.element);
   p.take(back, y.element, moves ? 1 : 2);
   p.take(result, y.element, places.empty() ? 0 : 2);
-  if (const index_t each = lies[1].dims[3].extent; each > 1) p.take(back, wide, each - 1);
+  if (const index_t experts = lies[1].dims[3].extent; experts > 1) p.take(back, wide, experts - 1);
   p.take_back(back, y.element, full ? 0 : 1);
   p.take_back(slots_of_rows, wide, 1 + full);
   p.why = first_of(check_count(back), check_count(slots_of_rows));

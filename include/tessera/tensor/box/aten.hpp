@@ -54,6 +54,7 @@
 #include <ATen/ops/convolution.h>
 #include <ATen/ops/cos.h>
 #include <ATen/ops/cosh.h>
+#include <ATen/ops/count_nonzero.h>
 #include <ATen/ops/cumsum.h>
 #include <ATen/ops/div.h>
 #include <ATen/ops/einsum.h>
