@@ -106,7 +106,7 @@ std::string judge_memory(const layer_case& given, long& refused) {
   for (const auto& one : run.results) {
     if (!*one) return no_case();
     most.forward = std::max(most.forward, (*one)->forward);
-    most.training = std::max(most.training, (*one)->training);
+    if (c.training) most.training = std::max(most.training, (*one)->training);
   }
   return asked_beyond(most, counted);
 }

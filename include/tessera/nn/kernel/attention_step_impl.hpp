@@ -101,7 +101,9 @@ inline attended seeing(attended a, const at::Tensor& excluded) {
 inline void merge(const at::Tensor& y, const at::Tensor& l, const attended& more) {
   const at::Tensor both = at::logaddexp(l, more.l.to(l.scalar_type()));
   const at::Tensor finite = both.masked_fill(both == no_weight, 0);  // nothing was seen: weights of 0
-  y.mul_(at::exp(l - finite).unsqueeze(-1)).addcmul_(more.y, at::exp(more.l - finite).unsqueeze(-1));
+  const auto weight = [&](const at::Tensor& of) { return (of - finite).exp_().unsqueeze(-1); };
+  y.mul_(weight(l));
+  y.addcmul_(more.y, weight(more.l));
   l.copy_(both);
 }
 
@@ -155,7 +157,8 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
     const at::Tensor of_weights = hidden.dropped(at::matmul(g, rows_of(v, 2, b.keys).transpose(-2, -1)));
     const at::Tensor of_scores = weights * (of_weights - rows_of(level, 2, b.rows).unsqueeze(-1));
     const auto add = [](at::Tensor& to, const engine::interval& at, const at::Tensor& more) {
-      to = to + at::constant_pad_nd(more, {0, 0, at.lo, to.size(-2) - at.hi});
+      if (at::GradMode::is_enabled()) to = to + at::constant_pad_nd(more, {0, 0, at.lo, to.size(-2) - at.hi});
+      else rows_of(to, 2, at).add_(more);
     };
     add(shares[0], b.rows, at::matmul(of_scores, other) * scale_of(q));
     add(shares[1], b.keys, at::matmul(of_scores.transpose(-2, -1), own) * scale_of(q));

@@ -40,6 +40,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::fourier& layer) {
     if (i > 0) x = c.exchanged(x, static_cast<std::size_t>(i - 1));
     for (int d : all.steps[i].dims) x = tessera::detail::transformed(x, d, layer, all.raw.dims[d].extent);
   }
+  x = x.resolve_conj();  // an inverse one of real numbers is a view, which would be copied beside what leaves
   return c.bound.leaving(x);
 }
 

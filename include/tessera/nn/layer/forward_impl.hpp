@@ -67,7 +67,7 @@ TESSERA_INLINE at::Tensor forward_contraction(const bound_layer& b, const contra
   at::Tensor y;
   if (b.is_empty) {
     y = detail::empty_result(b.outputs, {x, w}, sums);
-    if (adds_bias) y = y + along(y, operands[2]);
+    if (adds_bias) y.add_(along(y, operands[2]));
   } else if (layer.transposed) {
     const index_t groups =
         layer.groups == 1 ? 1 : x.size(layer.feature) * layer.groups / b.boxes().operands[0].extents[layer.feature];

@@ -43,29 +43,32 @@ struct neighbourhood_description {
 namespace detail {
 
 // The memory of its taps; `heads` is the result before its heads are joined. A weight of each key that a query sees is
-// kept. Backward has gradients of the operands beside terms of them. Half types are multiplied in float, in copies.
+// kept. Queries whose windows end at an edge are apart from others, and their results are put side by side. Of the most
+// that are together there are scores twice, or scores and products of one tap. Backward has gradients of the operands
+// beside terms of them. Half types are multiplied in float, in copies.
 constexpr void hold_windows_of_keys(layer_plan& p, const neighbourhood_description& layer, layout heads, element e) {
   const bool half = bytes_of(e) < bytes_of(element::float32);
-  index_t seen = 1;
-  for (index_t keys : layer.window) seen = capped_product(seen, keys);
-  heads.dims[heads.dims.count - 1].extent = seen;
-  // Queries whose windows end at an edge are apart from others.
-  index_t all = 1, most = 1;
+  const element wide = half ? element::float32 : e;
+  const layout &q = p.used(0), &v = p.used(2);
+  index_t seen = 1, all = 1, most = 1;
   for (int i = 0; i < layer.window.count; ++i) {
-    const index_t n = p.used(0).dims[layer.first(p.used(0).dims.count) + i].extent, around = layer.window[i] / 2;
+    const int d = layer.first(q.dims.count) + i;
+    const index_t n = q.dims[d].extent, around = layer.window[i] / 2;
+    const bool together = n == layer.window[i] || q.levels(d) > 0;
+    seen = capped_product(seen, layer.window[i]);
     all = capped_product(all, larger(1, n));
-    most = capped_product(most, n == layer.window[i] ? n : larger(around + 1, n - 2 * around - 2));
+    most = capped_product(most, together ? larger(1, n) : larger(around + 1, n - 2 * around - 2));
   }
-  const bool together = 2 * most >= all;
-  if (half || together) p.make(heads, half ? element::float32 : e);
-  else p.remember(heads, e);
+  const index_t of_query = q.dims[q.dims.count - 1].extent, of_value = v.dims[v.dims.count - 1].extent;
+  const auto share = [&](index_t of) { return ceil_divide(capped_product(of, most), all); };
+  const index_t product = share(larger(of_query, of_value)), scores = share(seen);
+  heads.dims[heads.dims.count - 1].extent = seen;
+  p.remember(heads, wide);
   for (int o = 0; o < 3 && half; ++o) p.make(p.used(o), element::float32);
   p.saves = saved_tensors::saving(half ? 0 : 7);
-  const layout &q = p.used(0), &v = p.used(2);
-  const bool by_queries = q.dims[q.dims.count - 1].extent > v.dims[v.dims.count - 1].extent;
-  const layout& term = by_queries ? q : p.raw();
-  p.take(term, e);
-  if (by_queries || (together && seen > v.dims[v.dims.count - 1].extent)) p.take(heads, e);
+  heads.dims[heads.dims.count - 1].extent = larger(of_value, capped_sum(scores, larger(scores, product)));
+  p.take(heads, wide);
+  const layout& term = of_query > of_value ? q : p.raw();
   p.take_back(term, e, half ? 24 : 7);
   p.add_product({p.used_extents()}, seen);
   p.add_product({p.raw_extents()}, seen);

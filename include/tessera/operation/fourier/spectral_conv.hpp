@@ -147,9 +147,13 @@ constexpr layer_plan plan_of(const spectral& layer, const tensor_value& in) {
     if (half.dims[d].extent != dynamic && half.dims[d].extent < layer.kept(d))
       detail::set_extent(half, d, layer.kept(d));
   bool moves = false;
-  for (int i = 0; i < p.exchanges(); ++i) moves = moves || !same(p.from(i), p.to(i));
+  for (int i = 1; i < s.steps.count; ++i) moves = moves || !same(s.given[i], s.steps[i].held);
   const index_t times = moves ? 1 : 2;
   p.take(half, complex, 2 * times - 1);
+  p.take(out(s.product), complex);
+  layout odd = half;  // half of n real numbers are n + 2
+  if (half.dims[last].extent != dynamic) detail::set_extent(odd, last, 2);
+  p.take(odd, in.element);
   p.take_back(half, complex, times);
   p.take_back(s.steps[0].held, complex, times);
   p.remember(s.product, complex);

@@ -107,8 +107,8 @@ constexpr layer_plan plan_of(const linear_cross_entropy_description& layer, cons
   const int copies = s.cosines ? 3 : 2;
   p.make(scored(of_rows(layer.expected())).layout, wide, copies);
   if (s.samples() || s.cosines) p.make(of_rows(layer.expected() * (s.samples() + s.cosines)), wide);
-  p.take(each, element::float64, 11);  // numbers of samples
-  p.take_back(each, element::float64, 11);
+  p.take(each, element::float64, s.samples() ? 18 : 11);  // numbers of samples
+  p.take_back(each, element::float64, s.samples() ? 18 : 11);
   if (s.cosines) {  // operands of length one
     p.make(used, wide);
     p.take_back(used, wide, 4);

@@ -139,7 +139,7 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
     p.saves.exchanges = false;
     p.saves.scratch = half ? 4 : 0;
     p.saves.returning = half ? 6 : 0;
-    p.saves.later = layer.averages();  // in evaluation LibTorch makes the gradient in two
+    p.saves.later = layer.averages();  // LibTorch makes the gradient in two
     p.take(rows, element::float64, layer.averages() ? 6 + 2 * layer.weight : 5);
     index_t of_row = 1;
     for (int d = 2; d < x.layout.dims.count; ++d) of_row = capped_product(of_row, larger(1, x.layout.dims[d].extent));

@@ -59,7 +59,8 @@ constexpr attention_memory memory_of_blocks(const layer_plan& p, const attention
   const index_t said = capped_sum(hidden, a.by_place ? capped_product(places, 8 + 2) : 0);
   const index_t added = capped_product(hidden, 1 + bytes_of(e));
   const index_t block = n.of_rows(capped_sum(n.of_result, capped_product(n.all, 8))), work = n.workspace(e);
-  const index_t seen = hidden > 0 ? capped_sum(hidden, capped_product(2, block)) : 0;
+  const index_t merged = capped_sum(block, capped_product(3, n.of_rows(capped_product(n.all, 8))));
+  const index_t seen = capped_sum(hidden, hidden > 0 ? larger(merged, capped_product(2, block)) : merged);
   index_t terms = capped_sum(n.of_rows(n.of_queries), n.of_seen(capped_sum(n.of_keys, n.of_values)));
   if (n.each > 1) terms = capped_sum(terms, n.of_seen(capped_sum(n.of_keys, n.of_values)) / n.each);
   if (hidden > 0) terms = capped_sum(terms, capped_product(n.all, 8));  // logarithms of those that see anything
@@ -67,18 +68,22 @@ constexpr attention_memory memory_of_blocks(const layer_plan& p, const attention
           capped_sum(copied, larger(said, capped_sum(capped_sum(added, n.workspace_back(e)), terms)))};
 }
 
-// The scores of a block are there four times: as products, scaled, as weights, and as those of them that are left.
-// Backward adds the shares of blocks to gradients in full.
+// The scores of a block are there four times: as products, scaled, as weights, and as those of them that are left. A
+// product copies the heads of its operands. Backward adds the shares of blocks to gradients in full.
 constexpr attention_memory memory_of_scores(const attention_sizes& n, element e) {
   const index_t wide = bytes_of(is_half(e) ? element::float32 : e), times = wide / bytes_of(e);
   const index_t at_once = smaller(n.seen, larger(1, engine::scores_of_block / larger(1, n.all)));
-  const index_t scores = capped_product(capped_product(n.of_rows(n.all), at_once), 4 * wide + 2);
+  const index_t all = capped_product(n.of_rows(n.all), at_once), scores = capped_product(all, 4 * wide + 2);
+  const auto taken = [&](index_t of) { return capped_product(of / n.keys, at_once); };
   const index_t operands = capped_sum(capped_sum(n.of_queries, n.of_keys), n.of_values);
   const index_t largest = larger(larger(n.of_queries, n.of_keys), n.of_values);
   const index_t made = capped_product(operands, (n.each > 1) + (times > 1));
   const index_t block = n.of_rows(capped_sum(n.of_result, capped_product(n.all, 8)));
   const index_t sums = capped_product(n.all, 4 * wide);  // of a block's weights, and their logarithms
-  return {capped_sum(scores, capped_sum(made, capped_product(block, times))),
+  const index_t first = capped_sum(n.of_rows(n.of_queries), taken(n.of_keys));
+  const index_t second = capped_sum(taken(n.of_values), block);
+  return {capped_sum(made, larger(capped_sum(capped_product(all, wide), capped_product(first, times)),
+                                  capped_sum(scores, capped_product(second, times)))),
           capped_sum(capped_sum(scores, sums),
                      capped_product(capped_sum(capped_sum(operands, made), capped_product(3, largest)), times))};
 }

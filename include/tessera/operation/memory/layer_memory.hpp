@@ -25,6 +25,31 @@ constexpr void add_stream(const layer_plan& p, int i, index_t& there, index_t& b
   back = capped_sum(back, capped_sum(capped_product(2, added), s.goes ? comes : capped_sum(comes, goes)));
 }
 
+// The memory of what comes of a parameter to a local operation that takes it in the element of its operand. What moves
+// is rounded before and is of its own element again behind.
+constexpr change_memory memory_of_parameter(const layout& from, const layout& to, element own, element comes,
+                                            element taken) {
+  change_memory w = memory_of(from, to, own);
+  const index_t came = w.behind;
+  index_t most = w.fresh ? capped_sum(came, w.between) : 0;
+  if (comes != own && w.fresh) {
+    const index_t sent = bytes_held(from, comes), moved = bytes_held(to, comes);
+    most = larger(capped_sum(capped_sum(sent, moved), between(change_between(from, to), comes)),
+                  capped_sum(moved, came));
+  }
+  if (taken == own) {
+    w.between = larger(0, most - came);
+    return w;
+  }
+  w.behind = bytes_held(to, taken);
+  w.between = larger(0, larger(most, w.fresh ? capped_sum(came, w.behind) : w.behind) - w.behind);
+  // its gradient is converted, and then comes back
+  const index_t back = capped_sum(w.changes ? capped_sum(w.before, w.returning) : 0, came);
+  w.returning = larger(0, larger(came, back - w.behind) - w.before);
+  w.fresh = w.changes = true;
+  return w;
+}
+
 /// The memory of a layer whose operands have these elements.
 constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e) {
   layer_memory m;
@@ -45,7 +70,8 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
     const element of = p.parameter_element(i, e[0]);
     const index_t stored = bytes_held(p.stored(i), of);
     const change_memory gathers = memory_of(p.stored(i), p.weight(i), of);
-    m.parameters.push(p.held(i) ? memory_of(p.weight(i), p.weight(i), of) : gathers);
+    const element comes = p.parameter_comes_as(i, e[0]), taken = p.parameter_taken_as(i, e[0]);
+    m.parameters.push(memory_of_parameter(p.held(i) ? p.weight(i) : p.stored(i), p.weight(i), of, comes, taken));
     m.parameters[i].released = p.released(i);
     m.parameters[i].frozen = p.frozen(i);
     m.stored = capped_sum(m.stored, stored);
@@ -58,7 +84,8 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
   for (int i = 0; i < p.buffers(); ++i)
     m.buffers = capped_sum(m.buffers, bytes_held(p.buffer(i).stored, p.buffer(i).element));
   if (p.outputs() == 0) return m;
-  index_t coming = 0;  // of streams: what is in flight, and what their backward has besides
+  index_t box = m.results[0].before;  // the largest of those in which it computes
+  index_t coming = 0;                 // of streams: what is in flight, and what their backward has besides
   index_t coming_back = 0;
   for (int i = 0; i < p.exchanges(); ++i) {
     if (p.streams(i).streams()) {
@@ -70,9 +97,10 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
     if (!x.changes) continue;
     index_t& into = p.saves.exchanges && (p.saves.operands != 0 || p.saves.results != 0) ? m.beside : m.scratch;
     into = capped_sum(into, capped_sum(x.before, x.behind));
+    box = larger(box, larger(x.before, x.behind));
     m.saves.passes = 0;
   }
-  m.returning = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.returning));
+  m.returning = capped_sum(m.scratch, capped_product(box, p.saves.returning));
   for (int i = 0; i < p.made(); ++i) {
     using engine::made_for;
     const made_for what = p.made_as(i);
@@ -82,7 +110,7 @@ constexpr layer_memory memory_of(const layer_plan& p, const operand_elements& e)
                                                  : m.returning;
     into = capped_sum(into, capped_product(bytes_held(p.made(i), p.made_element(i)), p.made_times(i)));
   }
-  m.scratch = capped_sum(m.scratch, capped_product(m.results[0].before, p.saves.scratch));
+  m.scratch = capped_sum(m.scratch, capped_product(box, p.saves.scratch));
   m.later = capped_product(m.results[0].before, p.saves.later);
   if (p.saves.adds) {
     change_memory& y = m.results[0];

@@ -8,7 +8,7 @@ namespace tessera::engine {
 ///
 /// `forward` and `training` are the peaks of activations. They count inputs and outputs, which the caller holds, and
 /// values that somebody still reads. They also count what a layer makes of operands and parameters before it computes,
-/// and its workspace. `training` covers forward, which keeps what backward reads, and backward. Backward runs from
+/// and its workspace. `training` covers, of a network that trains, forward, which keeps what backward reads, and backward. Backward runs from
 /// given gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each
 /// is at least what LibTorch's allocator is asked for.
 ///

@@ -9,6 +9,15 @@ namespace tessera::detail {
 template <int Nodes, int Values>
 class node_boxes : protected memory_ledger<Values>, protected value_lifetimes<Nodes, Values> {
  protected:
+  using ledger = memory_ledger<Values>;
+  using ledger::add, ledger::remove, ledger::reach, ledger::hold, ledger::let_go, ledger::drop_gradient, ledger::arrive;
+  using ledger::count_, ledger::peak_, ledger::now_, ledger::bytes_, ledger::stored_, ledger::holders_;
+  using ledger::gradient_, ledger::gradient_holders_, ledger::gradient_bytes_;
+  using values = value_lifetimes<Nodes, Values>;
+  using values::first_reading, values::each_input;
+  using values::of_, values::nodes_, values::first_, values::results_, values::operand_, values::owner_, values::root_,
+      values::last_, values::outputs_, values::output_count_;
+
   constexpr node_boxes(const auto& program, const layer_memory* of) : values(program, of) {
     this->open(first_[nodes_]);
     make_room(nodes_, own_);
@@ -63,11 +72,6 @@ class node_boxes : protected memory_ledger<Values>, protected value_lifetimes<No
   }
 
  private:
-  using ledger = memory_ledger<Values>;
-  using ledger::add, ledger::remove, ledger::reach, ledger::hold, ledger::let_go;
-  using values = value_lifetimes<Nodes, Values>;
-  using values::of_, values::nodes_, values::first_, values::results_, values::operand_, values::root_;
-
   numbered<index_t, Nodes> own_{};  // the bytes made for a node's backward alone
 };
 

@@ -56,14 +56,12 @@ class simulated_run : node_boxes<Nodes, Values> {
  private:
   using boxes = node_boxes<Nodes, Values>;
   using boxes::compute, boxes::save, boxes::release;
-  using ledger = memory_ledger<Values>;
-  using ledger::add, ledger::remove, ledger::reach, ledger::hold, ledger::let_go, ledger::drop_gradient, ledger::arrive;
-  using ledger::count_, ledger::peak_, ledger::now_, ledger::bytes_, ledger::stored_, ledger::holders_;
-  using ledger::gradient_, ledger::gradient_holders_, ledger::gradient_bytes_;
-  using values = value_lifetimes<Nodes, Values>;
-  using values::first_reading, values::each_input;
-  using values::of_, values::nodes_, values::first_, values::results_, values::operand_, values::owner_, values::root_,
-      values::last_, values::outputs_, values::output_count_;
+  using boxes::add, boxes::remove, boxes::reach, boxes::hold, boxes::let_go, boxes::drop_gradient, boxes::arrive;
+  using boxes::count_, boxes::peak_, boxes::now_, boxes::bytes_, boxes::stored_, boxes::holders_;
+  using boxes::gradient_, boxes::gradient_holders_, boxes::gradient_bytes_;
+  using boxes::first_reading, boxes::each_input;
+  using boxes::of_, boxes::nodes_, boxes::first_, boxes::results_, boxes::operand_, boxes::owner_, boxes::root_,
+      boxes::last_, boxes::outputs_, boxes::output_count_;
 
   // Runs nodes forward. What is recomputed, from `next` on, keeps what comes in where others keep what their backward
   // reads.

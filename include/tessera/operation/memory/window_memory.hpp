@@ -126,6 +126,12 @@ constexpr read_boxes read_boxes_of(const layer_plan& p, element e) {
   return m;
 }
 
+// A copy of an operand that is a part of its box, as convolutions make one: their kernels read what lies in one piece.
+constexpr index_t in_one_piece(const layer_memory& m) {
+  const change_memory& x = m.operands[0];
+  return !m.parameters.empty() && x.changes && !x.fresh ? x.behind : 0;
+}
+
 // How much an operand grows where it is read as a padded box. The part of that that is read is copied, and so are the
 // windows of it.
 constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
@@ -157,15 +163,51 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
   if (groups > 1) {
     there = larger(there, given);
     back = capped_sum(larger(back, n.read), m.parameters.empty() ? 0 : m.parameters[0].behind);
+    if (part > 0) back = larger(back, n.partly);
   } else if (part > 0) {
     back = larger(n.partly, capped_sum(copied, larger(0, capped_product(2, part) - n.padded)));
   } else if (keeps && n.parts > 1) {
     back = n.partly;
   }
-  m.scratch = capped_sum(m.scratch, there);
-  m.returning = capped_sum(m.returning, back);
+  const index_t copy = in_one_piece(m);
+  m.scratch = capped_sum(m.scratch, capped_sum(copy, there));
+  m.returning = capped_sum(m.returning, capped_sum(copy, back));
   // behind the operation's own backward
   if (edges.padded > 0) m.returning = larger(m.returning, larger(n.padded, edges.padded));
+}
+
+/// The boxes in which transposed windows give a result.
+struct given_boxes {
+  index_t made = 0;      ///< what the inputs give
+  index_t whole = 0;     ///< and the result, which is a view of it where all of that is made
+  index_t padding = 0;   ///< the gradient, padded to that in all dimensions but the first such one
+  bool complete = true;  ///< else what is made is copied between zeros
+  bool cropped = false;  ///< what is made is more than the result along some dimension
+};
+constexpr given_boxes given_boxes_of(const layer_plan& p, element e) {
+  const int first = p.used().dims.count - p.saves.windows.count;
+  given_boxes m;
+  m.made = m.whole = m.padding = bytes_of(e);
+  for (int d = 0; d < p.raw().dims.count; ++d) {
+    index_t of_inputs = 0;
+    const parts inputs(p.used(), d);
+    const parts outputs(p.raw(), d);
+    const index_t largest = outputs.largest();
+    index_t most = largest;
+    for (int k = 0; d >= first && k < outputs.count(); ++k) {
+      const interval in = inputs.held(k)[0], out = outputs.held(k)[0];
+      if (in.empty() || out.empty()) continue;
+      const interval one = transposed_crop_of(p.saves.windows[d - first], in, out).made;
+      m.complete = m.complete && one.lo <= out.lo && out.hi <= one.hi;
+      m.cropped = m.cropped || one.lo < out.lo || out.hi < one.hi;
+      most = larger(most, one.size());
+      of_inputs = larger(of_inputs, one.size());
+    }
+    m.made = capped_product(m.made, of_inputs > 0 ? of_inputs : largest);
+    m.padding = capped_product(m.padding, m.padding == m.whole && most > largest ? largest : most);
+    m.whole = capped_product(m.whole, most);
+  }
+  return m;
 }
 
 // What each input gives under transposed windows, before it is added: LibTorch keeps all samples' forward under one or
@@ -178,10 +220,11 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   m.returning = capped_sum(m.returning, copied);
   for (int d = 0; d < first - 1 && p.saves.windows.count < 3; ++d)
     copied = capped_product(copied, parts(p.used(), d).largest());
-  const index_t own = bytes_held(p.used(), e), given = bytes_held(p.raw(), e);
+  const given_boxes n = given_boxes_of(p, e);
+  const index_t own = bytes_held(p.used(), e), given = n.complete ? n.whole : n.made;
   if (p.saves.windows.count == 3) {  // ones, by which the bias is added; the result begins as the operand
-    index_t places = bytes_of(e);
-    for (int d = first; d < p.raw().dims.count; ++d) places = capped_product(places, parts(p.raw(), d).largest());
+    index_t places = given;
+    for (int d = 0; d < first; ++d) places /= larger(1, parts(p.raw(), d).largest());
     copied = larger(capped_sum(copied, places), own);
     m.results[0].room = own;
   }
@@ -190,7 +233,9 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
     m.returning = capped_sum(m.returning, capped_sum(larger(own, capped_sum(own, given) / groups),
                                                      m.parameters.empty() ? 0 : m.parameters[0].behind));
   }
-  m.scratch = capped_sum(m.scratch, copied);
+  const index_t copy = in_one_piece(m);
+  m.scratch = capped_sum(m.scratch, capped_sum(copy, copied));
+  m.returning = capped_sum(m.returning, copy);
   if (const edge_memory edges = edges_of(p, e); edges.padded > 0) {
     m.operands[0].fresh = false;
     m.remembered = capped_sum(m.remembered, edges.kept);
@@ -201,37 +246,14 @@ constexpr void add_given(const layer_plan& p, element e, layer_memory& m) {
   // The result may be a view of more. Its gradient is padded to that, one dimension after the other, the first one
   // last.
   change_memory& y = m.results[0];
-  index_t whole = bytes_of(e);
-  index_t padding = bytes_of(e);
-  index_t made = bytes_of(e);
-  bool complete = true;  // else what is made is copied between zeros
-  for (int d = 0; d < p.raw().dims.count; ++d) {
-    index_t of_inputs = 0;
-    const parts inputs(p.used(), d);
-    const parts outputs(p.raw(), d);
-    const index_t largest = outputs.largest();
-    index_t most = largest;
-    for (int k = 0; d >= first && k < outputs.count(); ++k) {
-      const interval in = inputs.held(k)[0], out = outputs.held(k)[0];
-      if (in.empty() || out.empty()) continue;
-      const interval one = transposed_crop_of(p.saves.windows[d - first], in, out).made;
-      complete = complete && one.lo <= out.lo && out.hi <= one.hi;
-      most = larger(most, one.size());
-      of_inputs = larger(of_inputs, one.size());
-    }
-    made = capped_product(made, of_inputs > 0 ? of_inputs : largest);
-    padding = capped_product(padding, padding == whole && most > largest ? largest : most);
-    whole = capped_product(whole, most);
-  }
-  if (!complete) {
-    m.scratch = capped_sum(m.scratch, made);
-    m.returning = capped_sum(m.returning, made);
+  if (!n.complete) {
+    m.scratch = capped_sum(m.scratch, n.made);
+    m.returning = capped_sum(m.returning, capped_product(1 + n.cropped, n.made));
     return;
   }
-  if (whole == y.before) return;
-  if (groups_here(p) > 1) m.scratch = capped_sum(m.scratch, whole - y.before);
-  y.whole = whole;
-  y.padding = padding == y.before ? 0 : padding;
+  if (n.whole == y.before) return;
+  y.whole = n.whole;
+  y.padding = n.padding == y.before ? 0 : n.padding;
 }
 
 }  // namespace tessera::detail

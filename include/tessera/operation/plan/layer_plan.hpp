@@ -128,6 +128,10 @@ class layer_plan {
     const element own = parameter_element(i, first);
     return parameters_[i].as_operand && engine::bytes_of(first) < engine::bytes_of(own) ? first : own;
   }
+  /// The element in which the local operation takes it.
+  constexpr element parameter_taken_as(int i, element first) const {
+    return parameters_[i].as_operand ? first : parameter_element(i, first);
+  }
   constexpr bool frozen(int i) const { return parameters_[i].frozen; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
   constexpr bool released(int i) const {

@@ -27,7 +27,8 @@ struct saved_tensors {
   bool adds = false;        ///< something is added to the first result where it leaves, in another box
   bool view = false;        ///< the first result lies in the memory of the first operand
   unsigned passes = 0;      ///< bit i: the gradient of operand i is that of the result
-  index_t scratch = 0;      ///< how many more tensors as the first result there are at once while it runs
+  /// how many more tensors as the first result, or as what is exchanged, there are at once while it runs
+  index_t scratch = 0;
   index_t returning = 0;    ///< the same while its backward runs
   index_t later = 0;        ///< the same behind its first step, which does not keep the gradient of the result
   index_t copies = 0;       ///< how many more tensors as the first operand there are at once while it runs
