@@ -1,8 +1,8 @@
 #pragma once
 
 #include <tessera/nn/network/program.hpp>
-#include <tessera/operation/network/multiply_adds.hpp>
 #include <tessera/nn/network/program_memory.hpp>
+#include <tessera/operation/network/multiply_adds.hpp>
 
 #include <limits>
 

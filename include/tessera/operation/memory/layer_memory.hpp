@@ -34,8 +34,8 @@ constexpr change_memory memory_of_parameter(const layout& from, const layout& to
   index_t most = w.fresh ? capped_sum(came, w.between) : 0;
   if (comes != own && w.fresh) {
     const index_t sent = bytes_held(from, comes), moved = bytes_held(to, comes);
-    most = larger(capped_sum(capped_sum(sent, moved), between(change_between(from, to), comes)),
-                  capped_sum(moved, came));
+    most =
+        larger(capped_sum(capped_sum(sent, moved), between(change_between(from, to), comes)), capped_sum(moved, came));
   }
   if (taken == own) {
     w.between = larger(0, most - came);

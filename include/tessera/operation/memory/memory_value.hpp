@@ -8,9 +8,9 @@ namespace tessera::engine {
 ///
 /// `forward` and `training` are the peaks of activations. They count inputs and outputs, which the caller holds, and
 /// values that somebody still reads. They also count what a layer makes of operands and parameters before it computes,
-/// and its workspace. `training` covers, of a network that trains, forward, which keeps what backward reads, and backward. Backward runs from
-/// given gradients of the outputs to those of the parameters, which have their memory already; inputs have none. Each
-/// is at least what LibTorch's allocator is asked for.
+/// and its workspace. `training`, of a network in training mode, covers forward, which keeps what backward reads, and
+/// backward. Backward runs from given gradients of the outputs to those of the parameters, which have their memory
+/// already; inputs have none. Each is at least what LibTorch's allocator is asked for.
 ///
 /// Memory of transports is not LibTorch's and not counted, nor are the wider copies in which operations on half types
 /// compute. A convolution is counted as LibTorch's own kernel computes it. Where that hands it to oneDNN, less is asked

@@ -55,11 +55,11 @@ class simulated_run : node_boxes<Nodes, Values> {
 
  private:
   using boxes = node_boxes<Nodes, Values>;
-  using boxes::compute, boxes::save, boxes::release;
   using boxes::add, boxes::remove, boxes::reach, boxes::hold, boxes::let_go, boxes::drop_gradient, boxes::arrive;
+  using boxes::compute, boxes::save, boxes::release;
   using boxes::count_, boxes::peak_, boxes::now_, boxes::bytes_, boxes::stored_, boxes::holders_;
-  using boxes::gradient_, boxes::gradient_holders_, boxes::gradient_bytes_;
   using boxes::first_reading, boxes::each_input;
+  using boxes::gradient_, boxes::gradient_holders_, boxes::gradient_bytes_;
   using boxes::of_, boxes::nodes_, boxes::first_, boxes::results_, boxes::operand_, boxes::owner_, boxes::root_,
       boxes::last_, boxes::outputs_, boxes::output_count_;
 

@@ -24,9 +24,9 @@ struct saved_tensors {
   bool exchanges = true;    ///< what goes between local operations is saved, where anything is
   /// the first result takes the memory of an operand at least, and the gradient of that the memory of a result
   bool begins_as_operand = false;
-  bool adds = false;        ///< something is added to the first result where it leaves, in another box
-  bool view = false;        ///< the first result lies in the memory of the first operand
-  unsigned passes = 0;      ///< bit i: the gradient of operand i is that of the result
+  bool adds = false;    ///< something is added to the first result where it leaves, in another box
+  bool view = false;    ///< the first result lies in the memory of the first operand
+  unsigned passes = 0;  ///< bit i: the gradient of operand i is that of the result
   /// how many more tensors as the first result, or as what is exchanged, there are at once while it runs
   index_t scratch = 0;
   index_t returning = 0;    ///< the same while its backward runs
