@@ -22,7 +22,7 @@ TESSERA_INLINE auto pipeline_run::begin(std::span<const tensor<dyn>> inputs, boo
     throw error(refusal{code::pipeline_has_no_loss, b.bound->layout_of(my().outputs[0]).dims.count});
   for (const std::size_t v : my().outputs)
     if (is_open(b.bound->layout_of(v))) throw error(refusal{code::extent_not_bound}, "an output of a pipeline");
-  if (my().held) my().held->begin_forward();
+  net_.begin_call();
   enter(b);
   cut(b);
   bind(b);
