@@ -32,7 +32,8 @@ using typed = nn::network<classifier, samples, targets>;
 /// A tensor with rows cut over data or not.
 tensor<dyn> lies(const team<grid>& t, const at::Tensor& x, int on, bool cut = true) {
   layout where = on_stage(grid::value, x.sizes().vec(), on);
-  if (!cut) where.set_placement(0, {placement::invariant}), where.dims[0] = dimension{}, where.dims[0].extent = x.size(0);
+  if (!cut)
+    where.set_placement(0, {placement::invariant}), where.dims[0] = dimension{}, where.dims[0].extent = x.size(0);
   return distribute(t, where, x);
 }
 

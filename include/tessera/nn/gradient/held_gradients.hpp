@@ -45,8 +45,8 @@ class held_gradients final : public gradient_listener, public travelling_bundles
   std::unordered_multimap<const gathered_parameter*, std::size_t> numbers_;  ///< of members
   bool always_ = false;
   bool window_open_ = false;
-  bool reduces_ = false;   ///< the backwards that come reduce what waits
-  bool last_ = true;       ///< behind them a step may come
+  bool reduces_ = false;  ///< the backwards that come reduce what waits
+  bool last_ = true;      ///< behind them a step may come
 };
 
 }  // namespace tessera::nn::engine

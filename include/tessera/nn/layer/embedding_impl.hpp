@@ -14,7 +14,7 @@ inline at::Tensor times_looked_up(const nn::call& c, const lookup& layer, const 
 }
 
 /// Scales rows longer than the largest norm down to it, as LibTorch does, in the stored weight and in the layer's
-/// gathered one; says whether there were such.
+/// gathered one. Says whether there were such.
 ///
 /// A worker that has some columns of a row has a term of its norm. Autograd is told of what it sees changed behind the
 /// look-up, which keeps no weight: before, it would take what was gathered for stale.

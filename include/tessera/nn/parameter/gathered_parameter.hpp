@@ -76,8 +76,8 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   void give(const at::Tensor& reduced, bool last);
   /// A step may follow: lets go what was gathered, which the next use gathers anew.
   void let_go();
-  /// A call begins. Until the next gradient comes a step may have come before it that no version shows, as LibTorch's
-  /// SGD steps through `data()`: the next use of what was gathered brings its values anew.
+  /// A call begins. Until the next gradient comes a step may have come before it, so the next use of what was gathered
+  /// brings its values anew. LibTorch's SGD steps through `data()`, which no version shows.
   void doubt();
 
   /// Whether gradients wait: zero_grad() lets them go.

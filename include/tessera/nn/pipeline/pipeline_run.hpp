@@ -63,8 +63,8 @@ class pipeline_run {
   using operations = std::vector<std::vector<pipeline::operation>>;
 
   /// Of a network with these inputs, and a schedule that was proved, by stage.
-  pipeline_run(const executor& net, std::vector<tensor_value> inputs, std::string_view axis,
-               const pipeline::extent& of, operations all, pipeline_options options);
+  pipeline_run(const executor& net, std::vector<tensor_value> inputs, std::string_view axis, const pipeline::extent& of,
+               operations all, pipeline_options options);
   pipeline_run(const pipeline_run&) = delete;
   pipeline_run& operator=(const pipeline_run&) = delete;
 
