@@ -294,3 +294,36 @@ TEST_CASE("what is found is one error with its code on every worker, and what is
 
 }  // namespace
 }  // namespace tessera::testing::finite_watching
+
+namespace watched_windows {
+
+using namespace tessera;
+using namespace tessera::testing;
+
+struct data : axis<2> {};
+using grid = mesh<data>;
+struct samples : dyn {};
+using rows = tensor<partition<grid, blocks<data>, whole>, shape<samples, dim<4>>, double>;
+
+template <class Net>
+std::string looked_at_in_a_window() {
+  const auto run = in_team<grid>([](const team<grid>& t) {
+    const Net net{t, seed{5}};
+    nn::finite_watch watch(t);
+    const nn::accumulation window(net, false);
+    const auto y = net(distribute<rows>(t, global_of({5, 4}, numbers{1})));
+    sum(y * y).backward();
+    return told([&] { watch.look_at(net); });
+  });
+  return run.well() && run.of(0) == run.of(1) ? run.of(0) : "workers differ";
+}
+
+TEST_CASE("gradients that wait, bundled or not, are refused by their code where they are looked at", "[refusal]") {
+  using layer = nn::chain<nn::linear<3>>;
+  CHECK(looked_at_in_a_window<nn::network<nn::bundled<layer>, rows>>() == "tessera.gradient.unreduced");
+  CHECK(looked_at_in_a_window<nn::network<nn::bundled<layer, data>, rows>>() == "tessera.gradient.unreduced");
+  CHECK(looked_at_in_a_window<nn::network<nn::sharded_over<layer, gathered<gathering::held>>, rows>>() ==
+        "tessera.gradient.unreduced");
+}
+
+}  // namespace watched_windows

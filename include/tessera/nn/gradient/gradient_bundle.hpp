@@ -59,7 +59,8 @@ class gradient_bundle {
   at::TensorOptions of_;
   bool flat_;
   bool in_one_;
-  bool moves_;  ///< else the terms are the sums
+  bool moves_;            ///< else the terms are the sums
+  bool narrows_ = false;  ///< each worker's sum is a part of its own terms
   std::vector<at::Tensor> kept_;
   std::optional<awaited<tensor<dyn>>> sum_;
 };

@@ -30,7 +30,8 @@ TESSERA_INLINE gradient_bundle::gradient_bundle(const team_handle& team, const l
       of_(tessera::detail::options_of(*team, type)),
       flat_(false),
       in_one_(true),
-      moves_(!stays(change_between(terms, sums))) {}
+      moves_(!change_between(terms, sums).steps.empty()),
+      narrows_(moves_ && stays(change_between(terms, sums))) {}
 
 /// Whether the host may copy the bytes of a tensor, which for few of them costs less than LibTorch's own copy.
 inline bool is_plain(const at::Tensor& t, at::ScalarType type) {
@@ -93,6 +94,7 @@ TESSERA_INLINE std::vector<at::Tensor> gradient_bundle::finish(double factor) {
   std::vector<at::Tensor> sums = std::exchange(kept_, {});
   if (moves_) sums = {tessera::finish(std::move(*sum_)).local()};
   sum_.reset();
+  if (narrows_) sums[0] = sums[0].clone(at::MemoryFormat::Contiguous);
   for (std::size_t i = 0; i < sums.size(); ++i) {
     if (!sums[i].defined()) sums[i] = at::zeros(ranges_[i].sizes, of_);
     if (factor != 1) sums[i].mul_(factor);

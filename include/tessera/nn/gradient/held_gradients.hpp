@@ -29,14 +29,11 @@ class held_gradients final : public gradient_listener, public travelling_bundles
   /// Reduces what waits, if anything does. All workers call it.
   void reduce(call_site at);
 
-  /// A forward begins. Between a reduction and the next backward it brings parameters anew, since a step may have come
-  /// before it. LibTorch's SGD steps through `data()`, which no version shows.
-  void begin_forward();
-
   const std::vector<held_member>& members() const { return members_; }
 
  private:
   void listen(bool reduces, bool last, call_site at);
+  std::weak_ptr<gradient_listener> self() { return std::static_pointer_cast<held_gradients>(shared_from_this()); }
   TESSERA_INLINE void comes() override;
   TESSERA_INLINE void came(const held_member& where) override;
   TESSERA_INLINE at::Tensor take(std::size_t member) override;
@@ -48,9 +45,8 @@ class held_gradients final : public gradient_listener, public travelling_bundles
   std::unordered_multimap<const gathered_parameter*, std::size_t> numbers_;  ///< of members
   bool always_ = false;
   bool window_open_ = false;
-  bool reduces_ = false;   ///< the backwards that come reduce what waits
-  bool last_ = true;       ///< behind them a step may come
-  bool may_step_ = false;  ///< all is reduced, and no backward has begun since
+  bool reduces_ = false;  ///< the backwards that come reduce what waits
+  bool last_ = true;      ///< behind them a step may come
 };
 
 }  // namespace tessera::nn::engine

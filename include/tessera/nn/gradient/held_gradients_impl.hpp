@@ -53,34 +53,28 @@ TESSERA_INLINE void held_gradients::listen(bool reduces, bool last, call_site at
   reduces_ = reduces;
   last_ = last;
   called_at(at);
-  for (const held_member& one : members_)
-    if (reduces || always_) one.of->tell(std::static_pointer_cast<held_gradients>(shared_from_this()));
-    else one.of->tell({});
 }
 
 TESSERA_INLINE void held_gradients::reduce_always(call_site at) {
   always_ = true;
+  for (const held_member& one : members_) one.of->tell(one, self());
   listen(true, true, at);
 }
 
 TESSERA_INLINE void held_gradients::open_window(bool last, bool each, call_site at) {
   if (window_open_) throw error(refusal{code::two_windows}, team()->label());
   window_open_ = true;
+  for (const held_member& one : members_) one.of->tell_in_window(one, self());
   listen(last || each, last, at);
 }
 
 TESSERA_INLINE void held_gradients::close_window() {
   window_open_ = false;
+  for (const held_member& one : members_) one.of->tell_in_window(one, {});
   listen(always_, true, doing().at);
 }
 
-TESSERA_INLINE void held_gradients::begin_forward() {
-  if (!may_step_) return;
-  for (const held_member& one : members_) one.of->doubt();
-}
-
 TESSERA_INLINE void held_gradients::comes() {
-  may_step_ = false;
   if (is_first_of_pass() && reduces_) begin_pass();
 }
 
@@ -108,7 +102,6 @@ TESSERA_INLINE void held_gradients::end_pass() {
 }
 
 TESSERA_INLINE void held_gradients::let_go() {
-  may_step_ = true;
   for (const held_member& one : members_) one.of->let_go();
 }
 

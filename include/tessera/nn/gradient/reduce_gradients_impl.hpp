@@ -11,7 +11,8 @@ TESSERA_INLINE std::shared_ptr<nn::engine::held_gradients> gradients_of(const te
                                                                         const keyed_parameters& parameters) {
   std::vector<nn::engine::held_member> members;
   for (const auto& [key, p] : parameters)
-    if (engine::holds(p->times())) members.push_back(p->waiting());
+    if (engine::holds(p->times()) && !p->frozen())
+      for (nn::engine::held_member& one : p->waiting().of->forms()) members.push_back(std::move(one));
   return std::make_shared<nn::engine::held_gradients>(team, std::move(members));
 }
 

@@ -14,11 +14,11 @@ inline at::Tensor times_looked_up(const nn::call& c, const lookup& layer, const 
 }
 
 /// Scales rows longer than the largest norm down to it, as LibTorch does, in the stored weight and in the layer's
-/// gathered one.
+/// gathered one. Says whether there were such.
 ///
 /// A worker that has some columns of a row has a term of its norm. Autograd is told of what it sees changed behind the
 /// look-up, which keeps no weight: before, it would take what was gathered for stale.
-inline void renormalise(const nn::call& c, const lookup& layer, const at::Tensor& taken, const at::Tensor& times) {
+inline bool renormalise(const nn::call& c, const lookup& layer, const at::Tensor& taken, const at::Tensor& times) {
   const nn::parameter& weight = c.state.parameters[0];
   const int rank = c.bound.team->rank();
   const interval rows = box_of(weight.used(), rank)[0];
@@ -37,6 +37,7 @@ inline void renormalise(const nn::call& c, const lookup& layer, const at::Tensor
   }
   const at::Tensor sums = c.exchanged(terms.to(w.device()), 1).cpu().contiguous();
   const double* const sum = sums.data_ptr<double>();
+  bool changed = false;
   for (const index_t r : looked_up) {
     const double norm = largest ? sum[r] : std::pow(sum[r], 1 / layer.norm_type);
     if (!(norm > layer.max_norm.value())) continue;
@@ -44,7 +45,9 @@ inline void renormalise(const nn::call& c, const lookup& layer, const at::Tensor
     if (const index_t global = rows.lo + r; kept.lo <= global && global < kept.hi)
       stored[global - kept.lo].mul_(factor);
     if (!w.is_alias_of(stored)) w[r].mul_(factor);
+    changed = true;
   }
+  return changed;
 }
 
 }  // namespace tessera::detail
@@ -57,7 +60,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::lookup& layer) {
   const at::Tensor indices = c.used();
   const at::Tensor w = c.weight(0);
   const at::Tensor times = layer.counts() ? tessera::detail::times_looked_up(c, layer, indices) : at::Tensor();
-  if (layer.max_norm.is_set()) tessera::detail::renormalise(c, layer, w, times);
+  const bool changed = layer.max_norm.is_set() && tessera::detail::renormalise(c, layer, w, times);
   const at::Tensor y = [&] {
     if (c.bound.is_empty) return tessera::detail::empty_result(c.bound.outputs, {w});
     const engine::interval mine = box_of(c.state.parameters[0].used(), c.bound.team->rank())[0];
@@ -74,7 +77,7 @@ TESSERA_INLINE at::Tensor forward(const call& c, const engine::lookup& layer) {
     rows.register_hook([share](const at::Tensor& g) { return g * share; });
     return at::alias(rows);  // a gradient of the result itself is as it comes
   }();
-  if (layer.max_norm.is_set()) c.state.parameters[0].changed_in_place();
+  if (changed) c.state.parameters[0].changed_in_place();
   return c.bound.leaving(y);
 }
 

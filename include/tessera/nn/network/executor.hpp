@@ -166,6 +166,9 @@ class executor {
   // Lets backwards reduce the gradients of parameters that are bundled, unless somebody else sees to them.
   void hear_of_bundled() const;
 
+  // Lets what was gathered of parameters come anew where these may have been stepped since.
+  void begin_call() const;
+
   // Makes the state of each layer, or takes it of another network.
   void begin(const seed& s, const network_part* of);
 

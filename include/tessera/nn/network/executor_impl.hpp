@@ -184,13 +184,16 @@ TESSERA_INLINE const std::shared_ptr<engine::held_gradients>& executor::held_gra
 }
 
 TESSERA_INLINE void executor::hear_of_bundled() const {
-  const auto is_bundled = [](const parameter& p) { return p.times() == gathering::bundled && !p.frozen(); };
-  bool some = false, heard = false;
-  each_parameter([&](const parameter& p) {
-    some = some || is_bundled(p);
-    heard = heard || (is_bundled(p) && p.waiting().of->is_heard());
-  });
-  if (some && !heard) held_gradients()->reduce_always({});
+  bool unheard = false;
+  for (const layer_state& layer : here().states)
+    for (const parameter& p : layer.parameters)
+      if (const held_member one = p.waiting(); p.times() == gathering::bundled && !p.frozen())
+        unheard = unheard || !one.of->is_heard(one);
+  if (unheard) held_gradients()->reduce_always({});
+}
+
+TESSERA_INLINE void executor::begin_call() const {
+  each_parameter([](const parameter& p) { p.doubt(); });
 }
 
 TESSERA_INLINE executor::executor(const executor& other, copying)
@@ -260,7 +263,7 @@ TESSERA_INLINE std::vector<tensor<dyn>> executor::forward(std::span<const tensor
     if (x->team()->shared_carrier() != my.team->shared_carrier())
       throw error(refusal{code::other_team}, my.team->label());
   const std::shared_ptr<const bound_program> bound = bound_for(inputs);
-  if (my.held) my.held->begin_forward();
+  begin_call();
   std::vector<at::Tensor> values(bound->where.size());
   for (std::size_t i = 0; i < inputs.size(); ++i) values[i] = inputs[i]->local();
   const auto now = std::make_shared<const run>(state_, bound, at);

@@ -59,18 +59,25 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
     if (!leaves_.empty()) version_ = stored_.local()._version();
   }
 
-  /// Lets somebody hear of gradients, instead of who did before.
-  void tell(const std::weak_ptr<gradient_listener>& listener) { listener_ = listener; }
-  bool is_heard() const { return !listener_.expired(); }
+  /// A layer takes the parameter in this layout and element.
+  void add_form(const shared_layout_handle& used, element as);
+  /// All in which layers take it, also those of other networks that share it.
+  std::vector<held_member> forms();
+  /// Lets somebody hear of the gradients of a form from now on, if nobody does.
+  void tell(const held_member& form, const std::weak_ptr<gradient_listener>& listener);
+  bool is_heard(const held_member& form) const;
+  /// Lets somebody hear of them in a window, instead of who does else; nobody ends that.
+  void tell_in_window(const held_member& form, const std::weak_ptr<gradient_listener>& listener);
 
   /// Takes the terms that wait in a layout; undefined where there are none.
   at::Tensor take(const shared_layout_handle& used, element as);
-  /// Adds what terms became to the stored form's gradient, which others still wait for unless these were the last, or
-  /// somebody who holds it apart.
+  /// Adds what terms became to the stored form's gradient. Others still wait for that unless these were the last, and
+  /// while terms of other forms wait, or somebody who holds it apart.
   void give(const at::Tensor& reduced, bool last);
-  /// Lets go what was gathered, which the next use gathers anew.
+  /// A step may follow: lets go what was gathered, which the next use gathers anew.
   void let_go();
-  /// A step may have come that no version shows: the next use of what was gathered brings its values anew.
+  /// A call begins. Until the next gradient comes a step may have come before it, so the next use of what was gathered
+  /// brings its values anew. LibTorch's SGD steps through `data()`, which no version shows.
   void doubt();
 
   /// Whether gradients wait: zero_grad() lets them go.
@@ -87,8 +94,16 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
     bool has_gradient = false;
     bool doubted = false;
   };
+  struct form {
+    shared_layout_handle used;
+    element as;
+    std::weak_ptr<gradient_listener> listener{}, in_window{};
+  };
   leaf* find(const c10::TensorImpl* gathered);
+  const form* form_of(const shared_layout_handle& used, element as) const;
+  std::shared_ptr<gradient_listener> listener_of(const leaf& f) const;
   bool lies_in_stored(const leaf& f) const;
+  void drop_gathered();
   void comes(const c10::TensorImpl* gathered);
   void came(const c10::TensorImpl* gathered);
 
@@ -98,7 +113,8 @@ class gathered_parameter : public std::enable_shared_from_this<gathered_paramete
   std::int64_t version_ = -1;  // of what they were gathered of
   at::Tensor refusing_;        // the stored form's gradient while others wait
   at::Tensor before_;          // what it was before them
-  std::weak_ptr<gradient_listener> listener_;
+  std::vector<form> forms_;
+  bool may_step_ = false;  // all was reduced, and no gradient has come since
   std::vector<std::weak_ptr<gathered_parameter>> apart_;
 };
 

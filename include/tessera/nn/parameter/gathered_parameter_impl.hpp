@@ -35,7 +35,7 @@ TESSERA_INLINE at::Tensor gathered_parameter::use(const shared_layout_handle& us
   const at::Tensor& stored = stored_.local();
   if (stored._version() != version_) {
     check_reduced();
-    let_go();
+    drop_gathered();
     version_ = stored._version();
   }
   auto now = std::find_if(leaves_.begin(), leaves_.end(), [&](const leaf& f) { return f.used == used && f.as == as; });
@@ -92,12 +92,13 @@ TESSERA_INLINE void gathered_parameter::comes(const c10::TensorImpl* gathered) {
     before_ = std::exchange(stored_.local().mutable_grad(), refusing_);
   }
   to->has_gradient = true;
-  if (const auto listener = listener_.lock()) listener->comes();
+  may_step_ = false;
+  if (const auto listener = listener_of(*to)) listener->comes();
 }
 
 TESSERA_INLINE void gathered_parameter::came(const c10::TensorImpl* gathered) {
   const leaf* const to = find(gathered);
-  if (const auto listener = listener_.lock(); listener && to != nullptr)
+  if (const auto listener = to == nullptr ? nullptr : listener_of(*to))
     listener->came({shared_from_this(), to->used, to->as});
 }
 
@@ -126,15 +127,61 @@ TESSERA_INLINE void gathered_parameter::give(const at::Tensor& reduced, bool las
   for (const auto& one : apart_)
     if (const auto other = one.lock(); other && other->waits()) to = &other->before_;
   *to = to->defined() ? *to + reduced : reduced;
-  if (waits() && last) gradient = std::exchange(before_, {});
+  const bool others = std::any_of(leaves_.begin(), leaves_.end(), [](const leaf& f) { return f.has_gradient; });
+  if (waits() && last && !others) gradient = std::exchange(before_, {});
 }
 
 TESSERA_INLINE void gathered_parameter::doubt() {
+  if (!may_step_) return;
   for (leaf& f : leaves_) f.doubted = !waits() && !lies_in_stored(f);
 }
 
+TESSERA_INLINE void gathered_parameter::drop_gathered() {
+  std::erase_if(leaves_, [&](const leaf& f) { return !lies_in_stored(f) && !(waits() && f.has_gradient); });
+}
+
 TESSERA_INLINE void gathered_parameter::let_go() {
-  std::erase_if(leaves_, [&](const leaf& f) { return !lies_in_stored(f); });
+  drop_gathered();
+  may_step_ = true;
+}
+
+TESSERA_INLINE auto gathered_parameter::form_of(const shared_layout_handle& used, element as) const -> const form* {
+  const auto found =
+      std::find_if(forms_.begin(), forms_.end(), [&](const form& f) { return f.used == used && f.as == as; });
+  return found == forms_.end() ? nullptr : &*found;
+}
+
+TESSERA_INLINE void gathered_parameter::add_form(const shared_layout_handle& used, element as) {
+  if (form_of(used, as) == nullptr) forms_.push_back({used, as});
+}
+
+TESSERA_INLINE std::vector<held_member> gathered_parameter::forms() {
+  std::vector<held_member> all;
+  for (const form& f : forms_) all.push_back({shared_from_this(), f.used, f.as});
+  return all;
+}
+
+TESSERA_INLINE bool gathered_parameter::is_heard(const held_member& one) const {
+  const form* const known = form_of(one.used, one.as);
+  return known != nullptr && !known->listener.expired();
+}
+
+TESSERA_INLINE void gathered_parameter::tell(const held_member& one, const std::weak_ptr<gradient_listener>& listener) {
+  for (form& f : forms_)
+    if (f.used == one.used && f.as == one.as && f.listener.expired()) f.listener = listener;
+}
+
+TESSERA_INLINE void gathered_parameter::tell_in_window(const held_member& one,
+                                                       const std::weak_ptr<gradient_listener>& listener) {
+  for (form& f : forms_)
+    if (f.used == one.used && f.as == one.as) f.in_window = listener;
+}
+
+TESSERA_INLINE std::shared_ptr<gradient_listener> gathered_parameter::listener_of(const leaf& f) const {
+  const form* const known = form_of(f.used, f.as);
+  if (known == nullptr) return nullptr;
+  const auto in_window = known->in_window.lock();
+  return in_window ? in_window : known->listener.lock();
 }
 
 }  // namespace tessera::nn::engine

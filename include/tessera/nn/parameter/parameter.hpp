@@ -50,6 +50,8 @@ class parameter : public engine::state_tensor {
 
   /// Where it is held: a norm of the stored form's gradient is refused before it is reduced.
   void check_reduced() const { gathered_->check_reduced(); }
+  /// A call begins of a network that takes it.
+  void doubt() const { gathered_->doubt(); }
   /// Where gradients wait if it is held, and in which layout and element the layer takes it.
   engine::held_member waiting() const { return {gathered_, used_, comes_as_}; }
   /// A layer changed the stored form and what it took alike, in place: who saved either is told, and what is held
@@ -64,7 +66,9 @@ class parameter : public engine::state_tensor {
         comes_as_(engine::stays(change_between(stored().layout(), used_->layout())) ? stored().type() : as),
         times_(times),
         frozen_(frozen),
-        gathered_(gathered ? std::move(gathered) : std::make_shared<engine::gathered_parameter>(stored(), path())) {}
+        gathered_(gathered ? std::move(gathered) : std::make_shared<engine::gathered_parameter>(stored(), path())) {
+    if (engine::holds(times_)) gathered_->add_form(used_, comes_as_);
+  }
 
   // What the layer that runs now took, and the elements that it was converted to.
   struct used_tensor {

@@ -7,10 +7,13 @@
 namespace tessera::nn::engine {
 
 TESSERA_INLINE auto pipeline_run::begin(std::span<const tensor<dyn>> inputs, bool trains, call_site at) -> batch {
-  if (inputs.size() != static_cast<std::size_t>(my().program.inputs))
-    throw error(refusal{code::wrong_number_of_operands, my().program.inputs, inputs.size()}, my().team->label());
-  for (const tensor<dyn>& x : inputs)
+  if (inputs.size() != inputs_.size())
+    throw error(refusal{code::wrong_number_of_operands, inputs_.size(), inputs.size()}, my().team->label());
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    const tensor<dyn>& x = inputs[i];
     if (x.team()->shared_carrier() != my().team->shared_carrier()) throw error(refusal{code::other_team});
+    check(tessera::detail::check_fits({x.layout(), x.type()}, inputs_[i]), *x.team());
+  }
   batch b;
   b.trains = trains;
   b.at = at;
@@ -22,7 +25,7 @@ TESSERA_INLINE auto pipeline_run::begin(std::span<const tensor<dyn>> inputs, boo
     throw error(refusal{code::pipeline_has_no_loss, b.bound->layout_of(my().outputs[0]).dims.count});
   for (const std::size_t v : my().outputs)
     if (is_open(b.bound->layout_of(v))) throw error(refusal{code::extent_not_bound}, "an output of a pipeline");
-  if (my().held) my().held->begin_forward();
+  net_.begin_call();
   enter(b);
   cut(b);
   bind(b);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <tessera/nn/network/dynamic_flow.hpp>
 #include <tessera/nn/pipeline/pipeline_run.hpp>
 #include <tessera/operation/network/staged.hpp>
 
@@ -20,7 +21,8 @@ class pipeline_parallel {
  public:
   template <class Network, class Schedule>
   pipeline_parallel(const Network& net, std::string_view axis, const Schedule& schedule, pipeline_options options = {})
-      : run_(std::make_shared<engine::pipeline_run>(net, axis, schedule.of, listed(schedule), std::move(options))) {}
+      : run_(std::make_shared<engine::pipeline_run>(net, inputs_of(net), axis, schedule.of, listed(schedule),
+                                                    std::move(options))) {}
 
   /// Forward and backward of all micro-batches. Returns the outputs of the whole batch, whose gradients were taken.
   ///
@@ -44,6 +46,17 @@ class pipeline_parallel {
   const engine::stage_map& stages() const { return run_->stages(); }
 
  private:
+  template <class Network>
+  static std::vector<tensor_value> inputs_of(const Network& net) {
+    std::vector<tensor_value> all;
+    if constexpr (requires { net.inputs(); })
+      for (const engine::program_end& one : net.inputs()) all.push_back(one.is);
+    else
+      [&]<class... In>(tessera::detail::type_list<In...>) {
+        (all.push_back(value_of<In>), ...);
+      }(typename Network::inputs{});
+    return all;
+  }
   template <class Schedule>
   static engine::pipeline_run::operations listed(const Schedule& s) {
     tessera::engine::check(pipeline::run_of(s).why);

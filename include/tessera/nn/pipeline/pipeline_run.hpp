@@ -62,9 +62,9 @@ class pipeline_run {
  public:
   using operations = std::vector<std::vector<pipeline::operation>>;
 
-  /// Of a schedule that was proved, by stage.
-  pipeline_run(const executor& net, std::string_view axis, const pipeline::extent& of, operations all,
-               pipeline_options options);
+  /// Of a network with these inputs, and a schedule that was proved, by stage.
+  pipeline_run(const executor& net, std::vector<tensor_value> inputs, std::string_view axis, const pipeline::extent& of,
+               operations all, pipeline_options options);
   pipeline_run(const pipeline_run&) = delete;
   pipeline_run& operator=(const pipeline_run&) = delete;
 
@@ -155,6 +155,7 @@ class pipeline_run {
   void end_taken(int stage, std::size_t before);
 
   executor net_;  ///< that shares the network's state
+  std::vector<tensor_value> inputs_;
   int axis_;
   pipeline::extent of_;
   operations operations_;

@@ -8,9 +8,9 @@
 
 namespace tessera::nn::engine {
 
-TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::string_view axis, const pipeline::extent& of,
-                                          operations all, pipeline_options options)
-    : of_(of), operations_(std::move(all)), options_(std::move(options)) {
+TESSERA_INLINE pipeline_run::pipeline_run(const executor& net, std::vector<tensor_value> inputs, std::string_view axis,
+                                          const pipeline::extent& of, operations all, pipeline_options options)
+    : inputs_(std::move(inputs)), of_(of), operations_(std::move(all)), options_(std::move(options)) {
   net.here();
   net_.state_ = net.state_;
   const mesh_value& mesh = my().team->mesh();

@@ -118,7 +118,7 @@ TESSERA_INLINE void finite_watch::look_at(const engine::executor& net) {
   net.each_parameter([&](const parameter& p) { look(p, "parameter", p.stored().local()); });
   net.each_buffer([&](const buffer& b) { look(b, "buffer", b.stored().local()); });
   net.each_parameter([&](const parameter& p) {
-    if (p.times() == gathering::held) p.check_reduced();
+    p.check_reduced();
     look(p, "gradient", p.stored().local().grad());
   });
 }
