@@ -344,3 +344,32 @@ TEST_CASE("tensors whose layouts are values have what typed ones have", "[runtim
           return alike(full_tensor(shift(x, short_name_of<ox>())), at::roll(n.detach(), -2, 0)) ? "" : "a shift";
         })) == "");
 }
+
+TEST_CASE("vectors put end to end have a second derivative, also on workers that hold none of one",
+          "[runtime][gradient][regression]") {
+  const std::vector<std::vector<layout>> lists{{lying<blocks<oy>>({2}), lying<blocks<oy>>({2})},
+                                               {lying<blocks<oy, ox>>({3}), lying<whole>({4})}};
+  CHECK(worst(in_team<world>([&](const team<world>& t) -> std::string {
+          for (const auto& lie : lists) {
+            const std::vector<at::Tensor> whole_x{numbers_for(lie[0], at::kDouble, 3),
+                                                  numbers_for(lie[1], at::kDouble, 4)};
+            const std::string said = differs(
+                t, "concat<0>", [](const auto& x) { return sin(concat<0>(x[0], sin(x[1]))); },
+                [](const auto& x) { return at::sin(at::cat({x[0], at::sin(x[1])})); }, lie, whole_x);
+            if (!said.empty()) return said;
+          }
+          return "";
+        })) == "");
+}
+
+TEST_CASE("the only element of one coordinate becomes a number there", "[runtime][gradient][regression]") {
+  CHECK(worst(in_team<world>([&](const team<world>& t) -> std::string {
+          for (const layout& x : {lying<whole, on<ox, 1>>({1}), lying<whole, on<ox, 1>, on<oy, 2>>({1})}) {
+            const std::string said = differs(
+                t, "squeeze<0>", [](const auto& of) { return exp(squeeze<0>(of[0])); },
+                [](const auto& of) { return at::exp(of[0].squeeze(0)); }, {x}, {numbers_for(x, at::kDouble, 3)});
+            if (!said.empty()) return said;
+          }
+          return "";
+        })) == "");
+}

@@ -170,8 +170,11 @@ at::Tensor compute(const transpose<First, Second>&, const at::Tensor& x) {
 template <int Dim, class Q, std::same_as<at::Tensor>... Boxes>
 at::Tensor compute(const concat<Dim, Q>&, const engine::bound_exchanges& by, const Boxes&... x) {
   std::size_t i = 0;
-  const std::vector<at::Tensor> taken{by.exchanged(x, i++)...};
-  return at::cat(taken, Dim);
+  std::vector<at::Tensor> taken{by.exchanged(x, i++)...};
+  if (taken[0].dim() > 1) return at::cat(taken, Dim);
+  // LibTorch leaves vectors of no element out of the graph of its backward, so they are columns
+  for (at::Tensor& column : taken) column = column.unsqueeze(1);
+  return at::cat(taken).squeeze(1);
 }
 
 namespace engine {

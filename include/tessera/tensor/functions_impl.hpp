@@ -193,6 +193,8 @@ TESSERA_INLINE at::Tensor compute_rotary(const local_box& where, const at::Tenso
   return at::cat({c, d}, -1).to(x.scalar_type());
 }
 TESSERA_INLINE at::Tensor reshaped(const local_boxes& boxes, const at::Tensor& x) {
+  // one who does not hold the only element has a box of none, but a number has no such box
+  if (x.numel() == 0 && !boxes.result.empty()) return tessera::detail::empty_result(boxes.result.held, {x});
   return x.reshape(tessera::detail::sizes_of(boxes.result.held));
 }
 

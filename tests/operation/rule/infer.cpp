@@ -28,6 +28,24 @@ TEST_CASE("blocks that come out even are split as grains are", "[plan][refusal]"
   CHECK(refused(20, 4).ok());
 }
 
+TEST_CASE("a cut that is merged with no element is a cut of none", "[plan][regression]") {
+  static constexpr signature joins = operation("ab->z").merged("ab", 'z').linear();
+  using rows = tensor<partition<grid, blocks<row>, whole>, shape_of<5, 0>, double>;
+  STATIC_REQUIRE(
+      std::is_same_v<operation_type<joins, rows>, tensor<partition<grid, blocks<row>>, shape_of<0>, double>>);
+  const index_t uneven[]{0, 4, 5};
+  for (const index_t* bounds : {static_cast<const index_t*>(nullptr), static_cast<const index_t*>(uneven)}) {
+    layout x = value_of<rows>.layout;
+    x.dims[0].bounds = bounds;
+    static_vector<operand, 4> one = no_items<operand, 4>;
+    one.push({x, false});
+    const inferred y = infer(joins, one);
+    REQUIRE(y.why.ok());
+    REQUIRE(check(y.layout).ok());
+    for (int w = 0; w < y.layout.mesh.size(); ++w) CHECK(box_of(y.layout, w)[0].empty());
+  }
+}
+
 TEST_CASE("a cut that is merged with an open extent is right for all its values, or refused", "[law][refusal]") {
   struct many : dyn {};
   using rows = tensor<partition<grid, blocks<row>, whole>, shape<dim<6>, many>, double>;

@@ -55,7 +55,8 @@ constexpr refusal make_dimension(const signature& op, const static_vector<operan
       result = d;
       result.extent = extent;
       result.tag = {};
-      result.set_grain(after == dynamic ? d.grain() : d.grain() * after);
+      if (after == 0) result.bounds = nullptr;  // parts of no element
+      result.set_grain(after > 0 ? d.grain() * after : d.grain());
     }
   }
   if (cut != nullptr) {
