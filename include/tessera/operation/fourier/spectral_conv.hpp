@@ -139,6 +139,7 @@ constexpr layer_plan plan_of(const spectral& layer, const tensor_value& in) {
   const double most = 1 / (static_cast<double>(channels) * static_cast<double>(layer.out));
   p.add_parameter({"weight", stored_form(w), w, init::uniform(0, most), true, complex});
   p.saves = saved_tensors::saving(0, 1);
+  p.remember(s.product, complex);
   // half of the last dimension's wave numbers, and for backward all; what is exchanged counts as well
   layout half = detail::with_channels(s.steps[0].held, detail::larger(channels, layer.out));
   const int last = x.dims.count - 1;
@@ -156,7 +157,6 @@ constexpr layer_plan plan_of(const spectral& layer, const tensor_value& in) {
   p.take(odd, in.element);
   p.take_back(half, complex, times);
   p.take_back(s.steps[0].held, complex, times);
-  p.remember(s.product, complex);
   for (int i = 0; i < s.steps.count; ++i) {  // there, and back by the exchanges in the other order
     bool real = false;
     for (int d : s.steps[i].dims) real = real || layer.is_last(d);
