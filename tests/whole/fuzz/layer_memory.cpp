@@ -9,8 +9,8 @@ using namespace engine;
 
 namespace {
 
-asked_memory worker(const layer_case& c, const nn::program& p, const std::vector<tensors>& boxes,
-                    const std::shared_ptr<transport>& carrier) {
+asked_memory asked_by_worker(const layer_case& c, const nn::program& p, const std::vector<tensors>& boxes,
+                             const std::shared_ptr<transport>& carrier) {
   const auto r = static_cast<std::size_t>(carrier->rank());
   const auto team = std::make_shared<team_state>(carrier, c.operands[0].layout.mesh);
   nn::dynamic_network net(team, seed{c.salt}, p);
@@ -92,7 +92,7 @@ std::string judge_memory(const layer_case& given, long& refused) {
         prepare_thread();
         std::optional<asked_memory> all;
         try {
-          all = worker(c, *p, boxes, carrier);
+          all = asked_by_worker(c, *p, boxes, carrier);
         } catch (const error&) {
         }
         carrier->synchronise();
