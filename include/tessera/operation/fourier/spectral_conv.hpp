@@ -151,7 +151,6 @@ constexpr layer_plan plan_of(const spectral& layer, const tensor_value& in) {
   for (int i = 1; i < s.steps.count; ++i) moves = moves || !same(s.given[i], s.steps[i].held);
   const index_t times = moves ? 1 : 2;
   p.take(half, complex, 2 * times - 1);
-  p.take(out(s.product), complex);
   layout odd = half;  // half of n real numbers are n + 2
   if (half.dims[last].extent != dynamic) detail::set_extent(odd, last, 2);
   p.take(odd, in.element);

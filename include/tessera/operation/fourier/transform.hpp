@@ -98,9 +98,10 @@ constexpr void set_extent(layout& x, int d, index_t n) {
 constexpr void hold_transform(layer_plan& p, const fourier& f, const layout& last, element given) {
   const index_t several = f.dims.count > 1;
   p.saves = saved_tensors::saving(0);
-  if (f.real && f.inverse) {
-    p.take(last, complex_of(given), 2 + several);
-    p.take_back(last, complex_of(given), 2 + 2 * several);
+  if (f.real && f.inverse) {  // complex numbers, as it exchanges them
+    const index_t there = 2 + several, back = 2 + 2 * several;
+    if (p.exchanges() > 0) p.saves.scratch = there, p.saves.returning = back;
+    else p.take(last, complex_of(given), there), p.take_back(last, complex_of(given), back);
     return;
   }
   const index_t conjugates = f.inverse && !is_complex(given);

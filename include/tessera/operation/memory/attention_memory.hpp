@@ -13,11 +13,12 @@ struct attention_memory {
 
 /// The sizes of attention on one worker, and of the blocks in which it meets its keys.
 struct attention_sizes {
-  index_t queries, keys;                              ///< of the sequence
-  index_t rows;                                       ///< queries of a block
-  index_t seen;                                       ///< keys that these see
-  index_t all;                                        ///< queries of all samples and heads
-  index_t each;                                       ///< queries that read the same key
+  index_t queries, keys;  ///< of the sequence
+  index_t rows;           ///< queries of a block
+  index_t seen;           ///< keys that these see
+  index_t all;            ///< queries of all samples and heads
+  index_t each;           ///< queries that read the same key
+  index_t samples = 1;
   index_t of_queries, of_keys, of_values, of_result;  ///< bytes; keys and values once for each query that reads them
 
   constexpr attention_sizes(const layer_plan& p, element e) {
@@ -29,6 +30,7 @@ struct attention_sizes {
     seen = a.reach < 0 ? keys : smaller(keys, a.reach + rows);
     all = bytes_held(p.made(0), element::boolean);
     each = q.dims.count == a.sequence + 4 ? larger(1, parts(q, a.sequence + 2).largest()) : 1;
+    for (int d = 0; d < a.sequence; ++d) samples = capped_product(samples, parts(q, d).largest());
     of_queries = bytes_held(q, e);
     of_keys = capped_product(each, bytes_held(k, e));
     of_values = capped_product(each, bytes_held(p.used(2), e));
@@ -74,18 +76,20 @@ constexpr attention_memory memory_of_scores(const attention_sizes& n, element e)
   const index_t wide = bytes_of(is_half(e) ? element::float32 : e), times = wide / bytes_of(e);
   const index_t at_once = smaller(n.seen, larger(1, engine::scores_of_block / larger(1, n.all)));
   const index_t all = capped_product(n.of_rows(n.all), at_once), scores = capped_product(all, 4 * wide + 2);
-  const auto taken = [&](index_t of) { return capped_product(of / n.keys, at_once); };
+  const bool copies = n.samples > 1;  // else heads lie in one piece
+  const auto taken = [&](index_t of) { return n.each > 1 || !copies ? 0 : capped_product(of / n.keys, at_once); };
   const index_t operands = capped_sum(capped_sum(n.of_queries, n.of_keys), n.of_values);
   const index_t largest = larger(larger(n.of_queries, n.of_keys), n.of_values);
   const index_t made = capped_product(operands, (n.each > 1) + (times > 1));
   const index_t block = n.of_rows(capped_sum(n.of_result, capped_product(n.all, 8)));
   const index_t sums = capped_product(n.all, 4 * wide);  // of a block's weights, and their logarithms
-  const index_t first = capped_sum(n.of_rows(n.of_queries), taken(n.of_keys));
+  const index_t first = capped_sum(copies ? n.of_rows(n.of_queries) : 0, taken(n.of_keys));
   const index_t second = capped_sum(taken(n.of_values), block);
-  return {capped_sum(made, larger(capped_sum(capped_product(all, wide), capped_product(first, times)),
-                                  capped_sum(scores, capped_product(second, times)))),
-          capped_sum(capped_sum(scores, sums),
-                     capped_product(capped_sum(capped_sum(operands, made), capped_product(3, largest)), times))};
+  return {
+      capped_sum(made, larger(capped_sum(capped_product(all, wide), capped_product(first, times)),
+                              capped_sum(scores, capped_product(second, times)))),
+      capped_sum(capped_sum(scores, sums),
+                 capped_product(capped_sum(capped_sum(operands, made), capped_product(2 + copies, largest)), times))};
 }
 
 /// The memory of attention as it meets its keys: at least what LibTorch's allocator is asked for on the host, by one

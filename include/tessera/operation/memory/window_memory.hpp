@@ -135,6 +135,8 @@ constexpr index_t in_one_piece(const layer_memory& m) {
 // How much an operand grows where it is read as a padded box. The part of that that is read is copied, and so are the
 // windows of it.
 constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
+  const index_t returning = m.returning;  // what its backward has before that of windows
+  const index_t copy = in_one_piece(m);
   const read_boxes n = read_boxes_of(p, e);
   const index_t was = bytes_held(p.used(), e);
   const bool keeps = p.saves.windows[0].crops;  // the part is the result
@@ -169,11 +171,10 @@ constexpr void add_windows(const layer_plan& p, element e, layer_memory& m) {
   } else if (keeps && n.parts > 1) {
     back = n.partly;
   }
-  const index_t copy = in_one_piece(m);
   m.scratch = capped_sum(m.scratch, capped_sum(copy, there));
   m.returning = capped_sum(m.returning, capped_sum(copy, back));
   // behind the operation's own backward
-  if (edges.padded > 0) m.returning = larger(m.returning, larger(n.padded, edges.padded));
+  if (edges.padded > 0) m.returning = larger(m.returning, capped_sum(returning, larger(n.padded, edges.padded)));
 }
 
 /// The boxes in which transposed windows give a result.
