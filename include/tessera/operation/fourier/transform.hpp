@@ -100,7 +100,9 @@ constexpr void hold_transform(layer_plan& p, const fourier& f, const layout& las
   p.saves = saved_tensors::saving(0);
   if (f.real && f.inverse) {  // complex numbers, as it exchanges them
     const index_t there = 2 + several, back = 2 + 2 * several;
-    if (p.exchanges() > 0) p.saves.scratch = there, p.saves.returning = back;
+    bool moves = false;
+    for (int i = 0; i < p.exchanges(); ++i) moves = moves || !same(p.from(i), p.to(i));
+    if (moves) p.saves.scratch = there, p.saves.returning = back;
     else p.take(last, complex_of(given), there), p.take_back(last, complex_of(given), back);
     return;
   }
