@@ -98,7 +98,7 @@ std::string weighs_otherwise(const weighed& f, element e) {
   } catch (const error& why) {
     return fmt::format("{} of {}: no operands for it are known here: {}\n", f.name, name_of(e), why.what());
   }
-  const memory_value counted = memory_of(p.finish().view, std::span<const tensor_value>(values), 1, true);
+  const memory_value counted = peak_memory_of(p.finish().view, std::span<const tensor_value>(values), 1, true);
   const auto run = in_team<World>([&](team<World>& t) {
     const nn::dynamic_network net(t.state(), seed{1}, p);
     std::vector<at::Tensor> boxes;

@@ -101,7 +101,7 @@ std::string judge_memory(const layer_case& given, long& refused) {
       },
       std::chrono::seconds{20}, {}, in_kept_threads);
   if (!run.well()) return "throws: " + run.errors().substr(0, 800);
-  const memory_value counted = memory_of(p->finish().view, std::span<const tensor_value>(c.operands), 1, true);
+  const memory_value counted = peak_memory_of(p->finish().view, std::span<const tensor_value>(c.operands), 1, true);
   asked_memory most;
   for (const auto& one : run.results) {
     if (!*one) return no_case();

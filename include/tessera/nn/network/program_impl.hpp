@@ -43,7 +43,7 @@ TESSERA_INLINE tessera::engine::arithmetic_value program::multiply_adds(index_t 
 TESSERA_INLINE tessera::engine::memory_value program::peak_memory(index_t rows) const {
   std::vector<tensor_value> inputs;
   for (const engine::program_end& x : kept_->inputs) inputs.push_back(x.is);
-  const tessera::engine::memory_value all = tessera::engine::memory_of(finish().view, inputs, rows);
+  const tessera::engine::memory_value all = tessera::engine::peak_memory_of(finish().view, inputs, rows);
   tessera::engine::check(tessera::engine::check(all), "peak_memory");
   return all;
 }

@@ -43,8 +43,8 @@ namespace engine {
 /// The memory of a program that is put together while it runs, where extents that only data give are `rows`; inputs
 /// may have gradients.
 template <class Record>
-memory_value memory_of(const program_view<Record>& program, std::span<const tensor_value> inputs, index_t rows,
-                       bool inputs_have_gradients = false) {
+memory_value peak_memory_of(const program_view<Record>& program, std::span<const tensor_value> inputs, index_t rows,
+                            bool inputs_have_gradients = false) {
   std::vector<index_t> given;
   const auto graded = std::make_unique<bool[]>(inputs.size());
   for (tensor_value x : inputs) {
