@@ -80,7 +80,8 @@ std::string learns_differently() {
     std::string wrong = one.differs(net, 3, "one by one");
     const auto x = net(distribute<typename Net::input>(t, batch()));
     const auto y = part(distribute<typename Part::input>(t, batch()));
-    const auto first = sum(x * x), second = sum(y * y);
+    const auto first = sum(x * x);
+    const auto second = sum(y * y);
     torch::autograd::backward({first.local(), second.local()},
                               {at::ones_like(first.local()), at::ones_like(second.local())});
     nn::reduce_gradients(part);

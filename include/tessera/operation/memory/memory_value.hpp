@@ -1,6 +1,8 @@
 #pragma once
 
-#include <tessera/operation/refusals.hpp>
+#include <tessera/plan/refusals.hpp>
+
+#include <initializer_list>
 
 namespace tessera::engine {
 
