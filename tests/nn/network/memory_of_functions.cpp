@@ -1,4 +1,5 @@
 #include "tests/support/asked_memory.hpp"
+#include "tests/support/generate.hpp"
 #include "tests/support/tensors.hpp"
 
 #include <tessera/nn/file/layer_table.hpp>
@@ -113,15 +114,6 @@ std::string weighs_otherwise(const weighed& f, element e) {
     most.training = std::max(most.training, r->training);
   }
   const std::string beyond = asked_beyond(most, counted);
-  const auto of_box = [&](index_t bytes) {
-    return static_cast<double>(bytes) / static_cast<double>(tessera::detail::bytes_held(lies[0], e));
-  };
-  if (std::getenv("WEIGH") != nullptr)
-    fmt::print("{:10} {} {:6} {:.3f} {:.3f} {}\n", World::value.size(), name_of(e), beyond.empty() ? "" : "<<<",
-               static_cast<double>(most.forward) / static_cast<double>(counted.forward),
-               static_cast<double>(most.training) / static_cast<double>(counted.training),
-               fmt::format("{:.2f} {:.2f} {}", of_box(most.forward - counted.forward),
-                           of_box(most.training - counted.training), f.name));
   return beyond.empty() ? "" : fmt::format("{} of {} on {}: {}\n", f.name, name_of(e), World::value.size(), beyond);
 }
 
@@ -268,8 +260,9 @@ TEST_CASE("every function of files and programs asks for no more memory than is 
   const std::vector<weighed> others = functions_of_programs();
   all.insert(all.end(), others.begin(), others.end());
   std::string wrong;
+  int functions = 0;
   for (const weighed& f : all)
     for (const element e : {element::float64, element::float32})
-      wrong += weighs_otherwise<one_worker>(f, e) + weighs_otherwise<four_workers>(f, e);
+      if (tried(functions++)) wrong += weighs_otherwise<one_worker>(f, e) + weighs_otherwise<four_workers>(f, e);
   CHECK(wrong == "");
 }
