@@ -141,7 +141,7 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
     p.saves.returning = half ? 6 : 0;
     p.saves.later = layer.averages();  // LibTorch makes the gradient in two
     p.take(rows, element::float64, layer.averages() ? 6 + 2 * layer.weight : 5);
-    index_t of_row = 1;
+    index_t of_row = 1;  // of short rows, numbers of them take more than the box that comes later
     for (int d = 2; d < x.layout.dims.count; ++d) of_row = capped_product(of_row, larger(1, x.layout.dims[d].extent));
     if (!layer.averages()) p.take_back(rows, element::float64, 7);
     else if (capped_product(of_row, bytes_of(x.element)) < 96) p.take_back(rows, element::float64, 9);

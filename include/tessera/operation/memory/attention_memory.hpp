@@ -13,12 +13,12 @@ struct attention_memory {
 
 /// The sizes of attention on one worker, and of the blocks in which it meets its keys.
 struct attention_sizes {
-  index_t queries, keys;  ///< of the sequence
-  index_t rows;           ///< queries of a block
-  index_t seen;           ///< keys that these see
-  index_t all;            ///< queries of all samples and heads
-  index_t each;           ///< queries that read the same key
-  index_t samples = 1;
+  index_t queries, keys;                              ///< of the sequence
+  index_t rows;                                       ///< queries of a block
+  index_t seen;                                       ///< keys that these see
+  index_t all;                                        ///< queries of all samples and heads
+  index_t each;                                       ///< queries that read the same key
+  index_t samples = 1;                                ///< and of what else comes before the sequence
   index_t of_queries, of_keys, of_values, of_result;  ///< bytes; keys and values once for each query that reads them
 
   constexpr attention_sizes(const layer_plan& p, element e) {
@@ -71,7 +71,7 @@ constexpr attention_memory memory_of_blocks(const layer_plan& p, const attention
 }
 
 // The scores of a block are there four times: as products, scaled, as weights, and as those of them that are left. A
-// product copies the heads of its operands. Backward adds the shares of blocks to gradients in full.
+// product copies the heads of its operands. Backward makes a block's share of a gradient, and it once more as scaled.
 constexpr attention_memory memory_of_scores(const attention_sizes& n, element e) {
   const index_t wide = bytes_of(is_half(e) ? element::float32 : e), times = wide / bytes_of(e);
   const index_t at_once = smaller(n.seen, larger(1, engine::scores_of_block / larger(1, n.all)));
