@@ -187,8 +187,7 @@ TESSERA_INLINE void executor::hear_of_bundled() const {
   bool unheard = false;
   for (const layer_state& layer : here().states)
     for (const parameter& p : layer.parameters)
-      if (const held_member one = p.waiting(); p.times() == gathering::bundled && !p.frozen())
-        unheard = unheard || !one.of->is_heard(one);
+      if (p.times() == gathering::bundled && !p.frozen()) unheard = unheard || !p.waiting().of->is_heard(p.waiting());
   if (unheard) held_gradients()->reduce_always({});
 }
 

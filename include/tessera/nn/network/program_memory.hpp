@@ -2,6 +2,7 @@
 
 #include <tessera/operation/memory/layer_memory.hpp>
 #include <tessera/operation/network/peak_memory.hpp>
+#include <tessera/operation/plan/layer_arithmetic.hpp>
 #include <tessera/operation/program/program.hpp>
 
 #include <deque>

@@ -51,10 +51,6 @@ constexpr function_value counted(function_value y, const tensor_value& x) {
   return y;
 }
 
-}  // namespace engine
-
-namespace engine {
-
 /// The memory of a reduction of x. A mean is a sum first; narrow integers are counted as wide ones. The gradient of an
 /// extreme is shared by all that are as large, who are counted. That of a product has products of all others where an
 /// element is 0.

@@ -4,7 +4,6 @@
 #include <tessera/operation/memory/simulated_run.hpp>
 #include <tessera/operation/network/bundled_traffic.hpp>
 #include <tessera/operation/network/network.hpp>
-#include <tessera/operation/plan/layer_arithmetic.hpp>
 
 namespace tessera {
 
