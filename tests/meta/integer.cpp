@@ -30,6 +30,8 @@ TEST_CASE("sums and products of counts stop at the largest index, where they wou
   STATIC_REQUIRE(detail::capped_sum(most - 4, 3) == most - 1);
   STATIC_REQUIRE(detail::capped_sum(most - 3, 4) == most);
   STATIC_REQUIRE(detail::capped_sum(most, most) == most);
+  STATIC_REQUIRE(detail::capped_difference(most, most) == most);
+  STATIC_REQUIRE(detail::capped_difference(most - 3, 3) == most - 6);
 }
 
 }  // namespace tessera::testing

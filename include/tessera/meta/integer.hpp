@@ -30,9 +30,10 @@ constexpr index_t ceil_divide(index_t a, index_t b) { return -floor_divide(-a, b
 /// Whether a · b fits into an index; both are at least 0.
 constexpr bool product_fits(index_t a, index_t b) { return a == 0 || b <= INT64_MAX / a; }
 
-/// Sums and products of counts that stop at the largest index, which stands for more than can be counted.
+/// Sums, products and differences of counts: the largest index stands for more than can be counted, and stays so.
 constexpr index_t capped_sum(index_t a, index_t b) { return b > INT64_MAX - a ? INT64_MAX : a + b; }
 constexpr index_t capped_product(index_t a, index_t b) { return product_fits(a, b) ? a * b : INT64_MAX; }
+constexpr index_t capped_difference(index_t a, index_t b) { return a == INT64_MAX ? a : a - b; }
 
 }  // namespace detail
 }  // namespace tessera

@@ -34,13 +34,13 @@ class aligned_cost {
   constexpr cost total() const {
     cost c;
     const receive_count sums = sums_ * whole_;
-    c.total = left(sums.moved, sums.own);
+    c.total = capped_difference(sums.moved, sums.own);
     c.lower_bound = c.total;  // nobody receives what it holds
-    c.messages = left(sums.peers, sums.itself);
+    c.messages = capped_difference(sums.peers, sums.itself);
     for (const receive_count& best : best_.best) {
       const receive_count s = best * whole_;
-      c.busiest = larger(c.busiest, left(s.moved, s.own));
-      c.busiest_messages = larger(c.busiest_messages, left(s.peers, s.itself));
+      c.busiest = larger(c.busiest, capped_difference(s.moved, s.own));
+      c.busiest_messages = larger(c.busiest_messages, capped_difference(s.peers, s.itself));
     }
     return c;
   }
@@ -56,9 +56,6 @@ class aligned_cost {
     receive_count sums;
     front best;
   };
-
-  // What is left of a count without another; more than can be counted stays so.
-  static constexpr index_t left(index_t all, index_t without) { return all == INT64_MAX ? all : all - without; }
 
   constexpr int extent(int a) const { return source_.of.mesh.axes[a].extent; }
   static constexpr bool cuts(const axis_placement& r) { return r.kind == placement::cut; }

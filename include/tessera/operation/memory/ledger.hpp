@@ -20,7 +20,7 @@ class memory_ledger {
     live_ = capped_sum(live_, bytes);
     reach(0);
   }
-  constexpr void remove(index_t bytes) { live_ -= bytes; }
+  constexpr void remove(index_t bytes) { live_ = capped_difference(live_, bytes); }
   constexpr void reach(index_t more) {
     const index_t reached = capped_sum(live_, more);
     peak_ = larger(peak_, reached);

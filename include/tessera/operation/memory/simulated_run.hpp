@@ -181,7 +181,7 @@ class simulated_run : node_boxes<Nodes, Values> {
       else drop_gradient(v);
       reach(capped_sum(y.padding, y.whole));
       add(y.whole);
-      raw = capped_sum(y.changes ? raw - y.before : raw, y.whole);
+      raw = capped_sum(y.changes ? capped_difference(raw, y.before) : raw, y.whole);
     }
     if (!reached) return;
     index_t again = 0;  // of parameters that were released
