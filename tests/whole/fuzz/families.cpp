@@ -380,6 +380,7 @@ const std::vector<family>& families() {
     for (family& f : loss_families()) both.push_back(std::move(f));
     for (family& f : function_families()) both.push_back(std::move(f));
     for (family& f : fourier_families()) both.push_back(std::move(f));
+    for (family& f : verb_families()) both.push_back(std::move(f));
     return both;
   }();
   return all;

@@ -6,6 +6,8 @@
 //    [](roller& r) { r.take({r.batch(), r.roll(1, 5), r.roll(1, 9), r.roll(1, 9)}); },
 //    [](const serial_call& s) { return tensors{s.x[0].mean({2, 3}, true)}; }}
 //
+// The verbs are one such: a program of some, on operands that lie anyhow.
+//
 // It says how options and operands are rolled, and what LibTorch makes of them in one process. The rest is every
 // layer's: the partition of each operand, elements, memory, outputs, gradients, a step of the parameters, buffers, and
 // that workers and LibTorch refuse alike.
@@ -112,11 +114,23 @@ struct family {
 /// does.
 tensors on_one_worker(const layer_case& c, const tensors& x);
 
+/// f of the dimension that options name, which types say.
+template <class F>
+auto along(const file::json& o, const F& f) {
+  switch (o.value("dim", 0)) {
+    case 0: return f.template operator()<0>();
+    case 1: return f.template operator()<1>();
+    case 2: return f.template operator()<2>();
+    default: return f.template operator()<3>();
+  }
+}
+
 std::vector<family> window_families();  ///< contractions, and what slides, pads or resamples
 std::vector<family> layer_families();   ///< normalisations, and what looks up, attends, drops, shapes
 std::vector<family> loss_families();
 std::vector<family> fourier_families();
 std::vector<family> function_families();  ///< indices, orders, sums along a dimension, rotations
+std::vector<family> verb_families();      ///< programs of verbs and functions
 
 /// LibTorch's product of each expert, one serial layer.
 at::Tensor by_expert(const serial_call& s);

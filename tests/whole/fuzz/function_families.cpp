@@ -15,17 +15,6 @@ using file::json;
 using ints = std::vector<index_t>;
 using boxes = std::vector<tensor<dyn>>;
 
-/// f of the dimension that options name, which types say.
-template <class F>
-boxes along(const json& o, const F& f) {
-  switch (o.value("dim", 0)) {
-    case 0: return f.template operator()<0>();
-    case 1: return f.template operator()<1>();
-    case 2: return f.template operator()<2>();
-    default: return f.template operator()<3>();
-  }
-}
-
 /// Takes a dimension whole, but now and then.
 void hold_whole(roller& r, layout& x, int dim) {
   if (r.once_in(15)) return;

@@ -4,6 +4,7 @@
 #include <tessera/topology/layout.hpp>
 
 #include <algorithm>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -23,10 +24,12 @@ struct fuzz_case {
   std::uint64_t salt = 1;  ///< of its values
 };
 
-/// A list that lives as long as the program: layouts point to their lists.
+/// A list that lives as long as the program: layouts point to their lists. Threads may ask.
 template <class T>
 const T* kept(std::vector<T> list) {
+  static std::mutex alone;
   static std::set<std::vector<T>> all;
+  const std::lock_guard lock(alone);
   return all.insert(std::move(list)).first->data();
 }
 

@@ -203,7 +203,7 @@ struct slice : engine::function {
     const bool open = End < 0 && n == dynamic;
     const index_t end = End >= 0 || open ? End : n + End;
     if (why.ok() && (Begin < 0 || (!open && end < Begin))) why = refusal{code::range_outside, Dim, n, Begin, end};
-    return engine::shaped(x, why, [open, end](signature& s, const engine::letters& own) {
+    return engine::shaped(x, why, [=](signature& s, const engine::letters& own) {
       s.result = own;
       s = open ? s.windowed(own[Dim], {1, 1, -Begin, End, 1, boundary::zero, true}) : s.narrowed(own[Dim], Begin, end);
     });
