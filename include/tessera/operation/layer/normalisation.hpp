@@ -3,6 +3,7 @@
 #include <tessera/operation/layer/setting.hpp>
 #include <tessera/operation/plan/plan_described.hpp>
 #include <tessera/operation/plan/plan_operation.hpp>
+#include <tessera/plan/parts.hpp>
 
 namespace tessera {
 
@@ -142,7 +143,8 @@ constexpr void hold_normalisation(layer_plan& p, const tensor_value& x, const no
     p.saves.later = layer.averages();  // LibTorch makes the gradient in two
     p.take(rows, element::float64, layer.averages() ? 6 + 2 * layer.weight : 5);
     index_t of_row = 1;  // of short rows, numbers of them take more than the box that comes later
-    for (int d = 2; d < x.layout.dims.count; ++d) of_row = capped_product(of_row, larger(1, x.layout.dims[d].extent));
+    for (int d = 2; d < x.layout.dims.count; ++d)
+      of_row = capped_product(of_row, larger(1, parts(x.layout, d).largest()));
     if (!layer.averages()) p.take_back(rows, element::float64, 7);
     else if (capped_product(of_row, bytes_of(x.element)) < 96) p.take_back(rows, element::float64, 9);
     if (!layer.groups.by_channel) {  // and what scales the elements of each
