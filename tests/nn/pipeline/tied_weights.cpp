@@ -166,4 +166,22 @@ TEST_CASE("a norm counts shared weights once: √800", "[regression]") {
   for (const auto& one : out.results) CHECK(one.value_or("") == "");
 }
 
+// The other stage scaled rows of its copy alone: the table kept them as long as they were, without a word.
+TEST_CASE("a table with max_norm is not shared over stages, whichever layer is the first", "[refusal][regression]") {
+  using grid = mesh<stages<2>>;
+  const nn::embedding_layer words{.rows = 7, .features = 4, .weights_as = element::float64, .max_norm = 0.5};
+  const auto refuses = [&](const auto& first, const auto& last, element e, std::vector<index_t> extents) {
+    return refusals<grid>("tessera.network.rewritten", [&](team<grid>& t) {
+      nn::program p;
+      const auto x = p.input({on_stage(grid::value, extents, 0), e});
+      const auto there = p.input({on_stage(grid::value, {dynamic}, 1), element::int64});
+      p.output(x | nn::shared_under("table", first));
+      p.output(there | nn::shared_under("table", last));
+      const nn::dynamic_network net(t, seed{5}, p);
+    });
+  };
+  CHECK(refuses(words, nn::embedding<7, 4, weights_as<double>>{}, element::int64, {dynamic}) == 2);
+  CHECK(refuses(nn::linear<7, no_bias>{}, words, element::float64, {dynamic, 4}) == 2);
+}
+
 }  // namespace tied_weights
