@@ -137,4 +137,37 @@ TEST_CASE("neighbours that are recomputed read values of earlier stages", "[regr
   judge<3>(nodes, serial, R"("STAGE": {"on": 0})");
 }
 
+// A bundle of one stage was counted among what all workers bring in: the next batch was another one on each stage.
+TEST_CASE("stages that sum different numbers of bundles bring in the same batches", "[regression]") {
+  for (const char* times : {"held", "bundled"}) {
+    const std::string nodes = fmt::format(R"(
+      {{"name": "a", "of": "x", "layer": "linear", "out_features": 6, "sharded_over": ["data"], "gathered": "{}"}},
+      {{"name": "b", "of": "a", "function": "tanh"}},
+      {{"name": "out", "of": "b", "layer": "linear", "out_features": 3}})",
+                                          times);
+    launch_options options = threads_only();
+    options.checks = checks::always;
+    const auto out = in_team<grid<2>>(
+        [&](const team<grid<2>>& t) {
+          nn::program p;
+          nn::read_network(p, text_of<2>(R"("STAGE": {"on": 1})", "count", nodes), grid<2>::value, "network.json");
+          const nn::dynamic_network net{t, seed{3}, p};
+          nn::pipeline_parallel pipeline(net, "stage<2>", schedule{order::one_f_one_b, {2, 2}},
+                                         {.rows = pipeline::micro_batch_sizes::uneven});
+          const at::Tensor x = global_of({7, 5}, numbers{1}), y = global_of({7, 3}, numbers{2});
+          std::string losses;
+          for (int step = 0; step < 3; ++step) {
+            const std::vector<tensor<dyn>> given{distribute(t, on_stage(grid<2>::value, {7, 5}, 0), x),
+                                                 distribute(t, on_stage(grid<2>::value, {7, 3}, 1), y)};
+            losses += fmt::format("{:.9f} ", full_tensor(pipeline.forward_backward(given)[0]).template item<double>());
+          }
+          return losses;
+        },
+        options);
+    INFO(times << " " << out.errors());
+    REQUIRE(out.well());
+    for (int r = 0; r < 4; ++r) CHECK(out.of(r) == out.of(0));
+  }
+}
+
 }  // namespace staged_files
