@@ -184,22 +184,19 @@ TEST_CASE("a table with max_norm is not shared over stages, whichever layer is t
   CHECK(refuses(nn::linear<7, no_bias>{}, words, element::float64, {dynamic, 4}) == 2);
 }
 
-struct alone : axis<1> {};
-struct rows : dyn {};
-struct tied_alone {
-  constexpr auto operator()(auto x) const {
-    const auto h = tanh(x | nn::shared<struct table, nn::embedding<7, 4, weights_as<double>>>{});
-    return h | nn::shared<struct table, nn::linear<7, no_bias>>{};
-  }
-};
-
 TEST_CASE("a stage that is the only one shares weights wherever what takes them lies", "[regression]") {
-  using words = tensor<partition<mesh<alone>, whole, on<alone, 0>>, shape<rows>, std::int64_t>;
-  const auto out = in_team<mesh<alone>>([](const team<mesh<alone>>& t) {
-    const nn::network<tied_alone, words> net{t, seed{5}};
+  using grid = mesh<stages<1>>;
+  const auto out = in_team<grid>([](const team<grid>& t) {
+    layout lies = on_stage(grid::value, {5}, -1);
+    lies.set_placement(0, tessera::engine::held_on(0));
+    nn::program p;
+    const auto h =
+        tanh(p.input({lies, element::int64}) | nn::shared_under("table", nn::embedding<7, 4, weights_as<double>>{}));
+    p.output(h | nn::shared_under("table", nn::linear<7, no_bias>{}));
+    const nn::dynamic_network net{t, seed{5}, p};
     const at::Tensor x = at::arange(5, at::kLong), w = nn::state_of(net).at("table.weight");
     const at::Tensor wanted = at::linear(at::tanh(w.index_select(0, x)), w);
-    return at::allclose(full_tensor(net(distribute<words>(t, x))), wanted, 1e-12, 1e-12);
+    return at::allclose(full_tensor(net(distribute(t, lies, x))), wanted, 1e-12, 1e-12);
   });
   CHECK(out.errors() == "");
   CHECK(out.results[0].value_or(false));
