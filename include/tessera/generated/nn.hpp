@@ -62,6 +62,14 @@ template <class... Told> struct shared_differ {
                   "make them alike, or give it a name and parameters of its own");
   }
 };
+template <class... Told> struct shared_rewritten {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.network.rewritten] a layer changes a weight in place that layers of several stages "
+                  "share; leave out max_norm, or give the layers of one of the stages a weight of their own");
+  }
+};
 template <class... Told> struct parameter_changed {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -703,6 +711,9 @@ template <> struct verdict_for<&code::gate_no_number> {
   template <class Why> using type = verdicts::gate_no_number<with::rows<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::shared_differ> { template <class Why> using type = verdicts::shared_differ<>; };
+template <> struct verdict_for<&code::shared_rewritten> {
+  template <class Why> using type = verdicts::shared_rewritten<>;
+};
 template <> struct verdict_for<&code::parameter_changed> {
   template <class Why> using type = verdicts::parameter_changed<>;
 };

@@ -13,6 +13,10 @@ inline constexpr reason gate_no_number{
 inline constexpr reason shared_differ{"tessera.network.shared", "",
                                       "what is shared has parameters of different shapes, elements or layouts; make "
                                       "them alike, or give it a name and parameters of its own"};
+inline constexpr reason shared_rewritten{
+    "tessera.network.rewritten", "",
+    "a layer changes a weight in place that layers of several stages share; leave out max_norm, or give the layers of "
+    "one of the stages a weight of their own"};
 inline constexpr reason parameter_changed{
     "tessera.parameter.changed", "",
     "a parameter was stepped between a forward and its backward, which gathers it or computes with it again, or the "

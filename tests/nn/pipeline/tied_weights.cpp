@@ -166,4 +166,40 @@ TEST_CASE("a norm counts shared weights once: √800", "[regression]") {
   for (const auto& one : out.results) CHECK(one.value_or("") == "");
 }
 
+// The other stage scaled rows of its copy alone: the table kept them as long as they were, without a word.
+TEST_CASE("a table with max_norm is not shared over stages, whichever layer is the first", "[refusal][regression]") {
+  using grid = mesh<stages<2>>;
+  const nn::embedding_layer words{.rows = 7, .features = 4, .weights_as = element::float64, .max_norm = 0.5};
+  const auto refuses = [&](const auto& first, const auto& last, element e, std::vector<index_t> extents) {
+    return refusals<grid>("tessera.network.rewritten", [&](team<grid>& t) {
+      nn::program p;
+      const auto x = p.input({on_stage(grid::value, extents, 0), e});
+      const auto there = p.input({on_stage(grid::value, {dynamic}, 1), element::int64});
+      p.output(x | nn::shared_under("table", first));
+      p.output(there | nn::shared_under("table", last));
+      const nn::dynamic_network net(t, seed{5}, p);
+    });
+  };
+  CHECK(refuses(words, nn::embedding<7, 4, weights_as<double>>{}, element::int64, {dynamic}) == 2);
+  CHECK(refuses(nn::linear<7, no_bias>{}, words, element::float64, {dynamic, 4}) == 2);
+}
+
+TEST_CASE("a stage that is the only one shares weights wherever what takes them lies", "[regression]") {
+  using grid = mesh<stages<1>>;
+  const auto out = in_team<grid>([](const team<grid>& t) {
+    layout lies = on_stage(grid::value, {5}, -1);
+    lies.set_placement(0, tessera::engine::held_on(0));
+    nn::program p;
+    const auto h =
+        tanh(p.input({lies, element::int64}) | nn::shared_under("table", nn::embedding<7, 4, weights_as<double>>{}));
+    p.output(h | nn::shared_under("table", nn::linear<7, no_bias>{}));
+    const nn::dynamic_network net{t, seed{5}, p};
+    const at::Tensor x = at::arange(5, at::kLong), w = nn::state_of(net).at("table.weight");
+    const at::Tensor wanted = at::linear(at::tanh(w.index_select(0, x)), w);
+    return at::allclose(full_tensor(net(distribute(t, lies, x))), wanted, 1e-12, 1e-12);
+  });
+  CHECK(out.errors() == "");
+  CHECK(out.results[0].value_or(false));
+}
+
 }  // namespace tied_weights

@@ -70,10 +70,11 @@ TESSERA_INLINE void gradient_bundle::begin(std::vector<at::Tensor> terms, call_s
   }
   at::Tensor all = packed(terms);
   terms.clear();
-  if (moves_)
-    sum_.emplace(start(
-        sums_, tessera::detail::tensor_of(team_, terms_, all, tessera::detail::next_lineage(*team_, terms_.mesh)), at));
-  else kept_ = {std::move(all)};
+  if (moves_) {  // those who sum it count it: stages of one mesh have bundles of their own
+    const std::uint64_t number = team_->crew_of(terms_, sums_).next_entry();
+    const std::uint64_t lineage = tessera::detail::lineage_of(text("bundle").hash, {number});
+    sum_.emplace(start(sums_, tessera::detail::tensor_of(team_, terms_, all, lineage), at));
+  } else kept_ = {std::move(all)};
 }
 
 TESSERA_INLINE std::vector<at::Tensor> gradient_bundle::ranges_of(const at::Tensor& all) const {

@@ -5,6 +5,7 @@
 #include <tessera/nn/network/executor_run_impl.hpp>
 #include <tessera/nn/network/program_path.hpp>
 
+#include <algorithm>
 #include <exception>
 #include <mutex>
 #include <set>
@@ -131,7 +132,7 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
         throw error(refusal{of == nullptr ? code::shared_differ : code::parameter_not_shared}, key);
       const layout& lies = found->second.stored().layout();
       const bool elsewhere = now.owner != i && tessera::detail::differ_by_place(lies, stored);  // on another stage
-      if (!(lies == stored || elsewhere) || found->second.stored().type() != e)
+      if (!(same(lies, stored) || elsewhere) || found->second.stored().type() != e)
         throw error(refusal{code::shared_differ}, key);
       f << stored;
       return found->second;
@@ -148,7 +149,10 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
       const bool held = p.held(k);
       if (kept.frozen() != w.frozen || holds(kept.times()) != held)
         throw error(refusal{code::shared_differ}, kept.path());
-      const bool elsewhere = !(kept.stored().layout() == w.stored);  // each call brings it, unless a pipeline does
+      const bool elsewhere = !same(kept.stored().layout(), w.stored);  // each call brings it, unless a pipeline does
+      const auto rewrites = [&](const step& s) { return s.owner == now.owner && s.record->plan().rewritten(k); };
+      if (elsewhere && std::any_of(my.steps.begin(), my.steps.end(), rewrites))
+        throw error(refusal{code::shared_rewritten}, kept.path());
       own.parameters.push_back(kept.used_as(w.used, comes, elsewhere ? gathering::once : p.times(k)));
       f << w.used;
     }

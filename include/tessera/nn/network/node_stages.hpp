@@ -76,7 +76,8 @@ class node_stages {
   using value = std::pair<int, int>;
 
   void begin();
-  int part_now() const { return part_[static_cast<index_t>(unit_)]; }
+  /// The part of the unit; the first one while it learns, so that operands meet.
+  int part_now() const { return learns_ ? 0 : part_[static_cast<index_t>(unit_)]; }
   /// The part that made a value, or -1 where that is none of these.
   int made_in(const program_value& x) const {
     const auto found = made_in_.find(x.node);

@@ -24,17 +24,16 @@ TESSERA_INLINE void node_stages::share_out() {
   const pipeline::shares all = pipeline::shared_out(how_, costs_, of_.stages);
   tessera::engine::check(all.why, "stages");
   part_ = pipeline::parts_of(all);
+  moved_.clear();
   learns_ = false;
   unit_ = -1;
 }
 
 TESSERA_INLINE int node_stages::place_of(const program_value& x) const {
-  if (learns_) return 0;
   return made_in(x) < 0 ? of_.stage_of(part_now()) : of_.stages + part_now();
 }
 
 TESSERA_INLINE static_vector<layout, 3> node_stages::leads(const program_value& from, const layout& lies) const {
-  if (learns_) return static_vector<layout, 3>();
   const int now = part_now(), stage = of_.stage_of(now), before = made_in(from);
   const bool same = before >= 0 ? of_.stage_of(before) == stage : is_on_stage(lies, axis_, stage);
   const bool turns = same && before >= 0 && before == now - 1;  // a move that leads to the same place begins a chunk
@@ -47,7 +46,7 @@ TESSERA_INLINE static_vector<layout, 3> node_stages::leads(const program_value& 
 TESSERA_INLINE void node_stages::added(int node, const layer_plan& p, const operand_elements& elements,
                                        int times_again) {
   if (!learns_) made_in_[node] = part_now();
-  else costs_.back() += cost_in_stage(p, elements, how_.rows, times_again);
+  else if (!moving_) costs_.back() += cost_in_stage(p, elements, how_.rows, times_again);
 }
 
 }  // namespace tessera::nn::engine

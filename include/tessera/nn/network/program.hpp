@@ -129,7 +129,8 @@ class program {
       here.emplace(*stages_, goes_on);
       x = arrived(x);
     }
-    const int which = goes_on ? writes_.go_on_recomputed() : begin_recomputed();
+    const bool moved = recomputed_until_ != writes_.node_count;  // what is led here from another stage runs once
+    const int which = goes_on && !moved ? writes_.go_on_recomputed() : begin_recomputed();
     auto y = f(x);
     end_recomputed(which);
     recomputed_as_ = name;

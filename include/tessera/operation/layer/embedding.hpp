@@ -77,6 +77,7 @@ constexpr layer_plan plan_of(const lookup& layer, const tensor_value& x) {
                        ? init::with_zeros(init::normal(), layer.padding_row(), layer.padding_row() + 1)
                        : init::normal();
   weight.frozen = layer.frozen;
+  weight.rewritten = layer.max_norm.is_set();
   weight.has_element = true;
   weight.element = layer.element;
 

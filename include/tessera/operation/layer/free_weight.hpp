@@ -7,18 +7,29 @@ namespace tessera {
 
 namespace engine {
 
+/// A tensor where it is met: where that lies on one coordinate of an axis along which this has copies, so does this.
+constexpr layout lying_with(layout w, const layout& met) {
+  if (!(w.mesh == met.mesh)) return w;
+  for (int a = 0; a < w.placements.count; ++a) {
+    const placement own = w.placements[a].kind;
+    if (met.placements[a].kind == placement::on && (own == placement::replicate || own == placement::invariant))
+      w.set_placement(a, met.placements[a]);
+  }
+  return w;
+}
+
 /// A parameter that is a tensor by itself.
 struct free_parameter {};
 
 /// Plans one: it is used as `w` lies, and stored invariant wherever it is not cut.
 constexpr layer_plan plan_free_parameter(const tensor_value& at, const tensor_value& w, const initial_value& initial) {
-  const layout stored = stored_form(w.layout);
+  const layout used = lying_with(w.layout, at.layout), stored = stored_form(used);
   layer_plan p;
   p.why = first_of(check(w.layout), check_known(stored), check(initial, stored), check_gradient(w.element));
   p.add_input(at.layout);
-  p.add_output(w.layout, w.element);
+  p.add_output(used, w.element);
   p.saves = saved_tensors::saving(0);
-  p.add_parameter({"", stored, w.layout, initial, true, w.element});
+  p.add_parameter({"", stored, used, initial, true, w.element});
   p.add_product({});  // nothing is computed
   return p;
 }
@@ -28,11 +39,11 @@ struct free_buffer {};
 
 /// Plans one, likewise; it has no gradient.
 constexpr layer_plan plan_free_buffer(const tensor_value& at, const tensor_value& w, const initial_value& initial) {
-  const layout stored = stored_form(w.layout);
+  const layout used = lying_with(w.layout, at.layout), stored = stored_form(used);
   layer_plan p;
   p.why = first_of(check(w.layout), check_known(stored), check(initial, stored));
   p.add_input(at.layout);
-  p.add_output(stored, w.layout, w.element);
+  p.add_output(stored, used, w.element);
   p.saves = saved_tensors::saving(0);
   p.add_buffer({"", stored, initial, w.element});
   p.add_product({});  // nothing is computed

@@ -50,7 +50,7 @@ class layer_plan {
   constexpr void add_output(const layout& y, element e) { add_output(y, y, e); }
   constexpr void add_parameter(const parameter_value& w) {
     parameters_.push({w.name, both(w.stored, w.used), w.initial, w.has_element, w.element, w.serial, w.frozen,
-                      w.as_operand, gathering::once});
+                      w.as_operand, w.rewritten, gathering::once});
   }
   /// Adds a change of layout between local operations, of an element of its own; gradients may not pass it.
   constexpr void add_exchange(const layout& from, const layout& to, element e, bool returns = true,
@@ -117,7 +117,8 @@ class layer_plan {
   constexpr const layout& weight(int i) const { return layouts_[parameters_[i].at.behind].taken; }
   constexpr parameter_value parameter(int i) const {
     const planned_parameter& w = parameters_[i];
-    return {w.name, stored(i), weight(i), w.initial, w.has_element, w.element, w.serial, w.frozen, w.as_operand};
+    return {w.name,    stored(i), weight(i), w.initial,    w.has_element,
+            w.element, w.serial,  w.frozen,  w.as_operand, w.rewritten};
   }
   /// The element of a parameter, of a layer whose first operand has this one.
   constexpr element parameter_element(int i, element first) const {
@@ -133,6 +134,8 @@ class layer_plan {
     return parameters_[i].as_operand ? first : parameter_element(i, first);
   }
   constexpr bool frozen(int i) const { return parameters_[i].frozen; }
+  /// Whether a forward may change it in place.
+  constexpr bool rewritten(int i) const { return parameters_[i].rewritten; }
   /// Whether what the local operation takes of a parameter goes behind forward and is made again for backward.
   constexpr bool released(int i) const {
     return parameters_[i].times == gathering::twice && (saves.weights >> i & 1u) != 0;
@@ -217,6 +220,7 @@ class layer_plan {
     engine::serial_view serial;
     bool frozen;
     bool as_operand;
+    bool rewritten;
     gathering times;
   };
   struct planned_exchange {

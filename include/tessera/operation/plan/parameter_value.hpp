@@ -47,6 +47,7 @@ struct parameter_value {
   engine::serial_view serial = {};
   bool frozen = false;      ///< it has no gradient
   bool as_operand = false;  ///< the local operation takes it rounded to the element of the layer's first operand
+  bool rewritten = false;   ///< a forward may change it in place
 };
 
 /// Where one buffer of a layer lives: a tensor that forward assigns and that has no cotangent, as running statistics.
