@@ -56,6 +56,8 @@ std::string other_differences() {
                        {.slides = true},
                        {.causal = true, .slides = true, .before = 3},
                        {.rows = 2, .slides = true, .before = 40, .after = 40},
+                       {.slides = true, .before = 2, .after = INT64_MAX},
+                       {.slides = true, .before = INT64_MAX, .after = 1},
                        {.masked = true, .slides = true, .before = 1, .after = 3},
                        {.adds = true},
                        {.causal = true, .rows = 3, .adds = true},
