@@ -62,7 +62,7 @@ TESSERA_INLINE at::Tensor gradient_bundle::packed(const std::vector<at::Tensor>&
   return all;
 }
 
-TESSERA_INLINE void gradient_bundle::begin(std::vector<at::Tensor> terms, call_site at) {
+TESSERA_INLINE void gradient_bundle::begin(std::vector<at::Tensor> terms, std::uint64_t learning, call_site at) {
   const at::NoGradGuard no_graph;
   if (!moves_ && !in_one_) {
     kept_ = std::move(terms);
@@ -70,10 +70,13 @@ TESSERA_INLINE void gradient_bundle::begin(std::vector<at::Tensor> terms, call_s
   }
   at::Tensor all = packed(terms);
   terms.clear();
-  if (moves_)
-    sum_.emplace(start(
-        sums_, tessera::detail::tensor_of(team_, terms_, all, tessera::detail::next_lineage(*team_, terms_.mesh)), at));
-  else kept_ = {std::move(all)};
+  if (moves_) {
+    const std::uint64_t entry = tessera::detail::next_lineage(*team_, terms_.mesh);
+    const std::uint64_t lineage = tessera::detail::lineage_of(entry, {learning});
+    sum_.emplace(start(sums_, tessera::detail::tensor_of(team_, terms_, all, lineage), at));
+  } else {
+    kept_ = {std::move(all)};
+  }
 }
 
 TESSERA_INLINE std::vector<at::Tensor> gradient_bundle::ranges_of(const at::Tensor& all) const {
