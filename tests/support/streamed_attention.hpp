@@ -24,7 +24,7 @@ struct form {
   index_t rows = 0;
   bool slides = false;
   index_t before = 0, after = 0;
-  bool adds = false;  ///< a mask of numbers
+  bool adds = false;  ///< a mask of numbers, some of them −∞
   int over = 0;       ///< so many axes, the first ones, bring all rows of some heads
   bool streamed = true;
   std::vector<index_t> lengths = {};  ///< cumulative, of packed sequences
@@ -39,7 +39,7 @@ struct form {
     const at::Tensor i = at::arange(queries, at::kLong).unsqueeze(1), j = at::arange(keys, at::kLong);
     at::Tensor all = at::zeros({queries, keys}, at::kBool);
     if (causal) all = all.logical_or(j > i);
-    if (slides) all = all.logical_or(j < i - before).logical_or(j > i + after);
+    if (slides) all = all.logical_or(i - j > before).logical_or(j - i > after);
     if (lengths.empty()) return all;
     const at::Tensor ends = at::tensor(lengths, at::kLong);
     return all.logical_or(at::searchsorted(ends, i, false, true) != at::searchsorted(ends, j, false, true));
@@ -52,8 +52,11 @@ inline at::Tensor serial(const at::Tensor& q, const at::Tensor& k, const at::Ten
                          const form& f, const at::Tensor& kept = {}) {
   at::Tensor s = at::einsum("btgrd,bsgd->btgrs", {q, k}) / std::sqrt(static_cast<double>(q.size(-1)));
   at::Tensor hidden = f.hidden(q.size(1), k.size(1)).view({1, q.size(1), 1, 1, k.size(1)});
-  if (mask.defined() && f.adds) s = s + mask.unsqueeze(2).unsqueeze(2);
-  else if (mask.defined()) hidden = hidden.logical_or(mask.unsqueeze(2).unsqueeze(2));
+  if (mask.defined()) {
+    const at::Tensor never = f.adds ? mask.detach() == -std::numeric_limits<double>::infinity() : mask;
+    hidden = hidden.logical_or(never.unsqueeze(2).unsqueeze(2));
+    if (f.adds) s = s + mask.masked_fill(never, 0).unsqueeze(2).unsqueeze(2);
+  }
   const at::Tensor nothing = hidden.all(-1, true);
   s = s.masked_fill(hidden, -1e300);
   at::Tensor p = at::softmax(s, -1).masked_fill(nothing, 0);
@@ -109,7 +112,7 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
   std::vector<at::Tensor> whole{global(of_q, 1), global(of_k, 2), global(of_v, 3)};
   at::Tensor mask;
   // a query that sees nothing, one that sees nothing of a part, others at random
-  if (f.masked) {
+  if (f.masked || f.adds) {
     mask = (global_of(extents_of(of_mask), numbers{4}) > 0.3);
     mask.select(1, n.queries / 2).fill_(true);
     mask.narrow(1, 0, 1).narrow(2, 0, n.keys / 2).fill_(true);
@@ -123,7 +126,8 @@ inline std::string differs(const team_handle& t, const sizes& n, const form& f, 
   }
   if (f.masked) x.push_back(distribute(t, of_mask, mask.to(device)));
   if (f.adds) {
-    whole.push_back(global(of_mask, 4).requires_grad_());
+    const at::Tensor added = global(of_mask, 4).masked_fill(mask, -std::numeric_limits<double>::infinity());
+    whole.push_back(added.requires_grad_());
     x.push_back(distribute(t, of_mask, whole[3].detach().clone().to(device)));
     x.back().requires_grad();
   }

@@ -122,6 +122,14 @@ template <class... Told> struct streamed_unalike {
                   "first one that is streamed");
   }
 };
+template <class... Told> struct streamed_to_copies {
+  static constexpr bool ok = false;
+  template <class Where> static constexpr void refuse() {
+    static_assert(Where::ok,
+                  "[tessera.stream.copies] each worker adds what comes in an order of its own, so copies of the sum "
+                  "differ; let this axis cut an operand that stays, or gather this one");
+  }
+};
 template <class... Told> struct features_not_of_heads {
   static constexpr bool ok = false;
   template <class Where> static constexpr void refuse() {
@@ -809,6 +817,11 @@ template <> struct verdict_for<&code::streamed_unalike> {
   template <class Why> using type = verdicts::streamed_unalike<
       with::operand<Why::number(0)>,
       with::dimension<Why::number(1)>>;
+};
+template <> struct verdict_for<&code::streamed_to_copies> {
+  template <class Why> using type = verdicts::streamed_to_copies<
+      typename axis_of_refusal<Why>::type,
+      with::operand<Why::number(0)>>;
 };
 template <> struct verdict_for<&code::features_not_of_heads> {
   template <class Why> using type = verdicts::features_not_of_heads<

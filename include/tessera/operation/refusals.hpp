@@ -24,6 +24,10 @@ inline constexpr reason cut_unalike{"tessera.rule.cut", "axis, operand, dimensio
 inline constexpr reason streamed_unalike{
     "tessera.stream.cut", "operand, dimension",
     "parts that come together are cut alike; repartition this operand as the first one that is streamed"};
+inline constexpr reason streamed_to_copies{"tessera.stream.copies", "axis, operand",
+                                           "each worker adds what comes in an order of its own, so copies of the sum "
+                                           "differ; let this axis cut an operand that "
+                                           "stays, or gather this one"};
 inline constexpr reason features_not_of_heads{
     "tessera.attention.heads", "operand, features, heads",
     "the features are no multiple of the heads; choose a number of heads that divides them"};

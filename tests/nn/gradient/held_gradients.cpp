@@ -369,6 +369,28 @@ TEST_CASE("a gradient that is let go counts zero in its bundle, and others what 
   for (const auto& r : run.results) CHECK(*r);
 }
 
+/// How many of two workers refuse gradients of a parameter that one of them has frozen.
+template <class Net>
+int refusing_one_frozen() {
+  return refusals<grids<2, 1>::grid>("tessera.agree.fingerprint", [](auto& t) {
+    Net net{t, seed{3}};
+    for (int pass = 0; pass < 2; ++pass) {
+      if (pass == 1 && t.rank() == 0) net.parameters()[0].set_requires_grad(false);
+      backward(net, t, batch(1, 5));
+      nn::reduce_gradients(net);
+    }
+  });
+}
+
+TEST_CASE("a parameter that one worker alone has frozen is told by all of them, in bundles too",
+          "[refusal][gradient][regression]") {
+  using two = grids<2, 1>;
+  CHECK(refusing_one_frozen<two::plain>() == 2);
+  CHECK(refusing_one_frozen<two::held>() == 2);
+  CHECK(refusing_one_frozen<two::bundled>() == 2);
+  CHECK(refusing_one_frozen<two::tiles>() == 2);
+}
+
 TEST_CASE("a part of a bundled network, and a copy of it, learn what the whole does", "[runtime]") {
   using G = grids<2, 2>;
   const auto run = in_team<G::grid>([](team<G::grid>& t) {

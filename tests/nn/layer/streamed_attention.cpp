@@ -56,6 +56,8 @@ std::string other_differences() {
                        {.slides = true},
                        {.causal = true, .slides = true, .before = 3},
                        {.rows = 2, .slides = true, .before = 40, .after = 40},
+                       {.slides = true, .before = 2, .after = INT64_MAX},
+                       {.slides = true, .before = INT64_MAX, .after = 1},
                        {.masked = true, .slides = true, .before = 1, .after = 3},
                        {.adds = true},
                        {.causal = true, .rows = 3, .adds = true},
@@ -295,6 +297,7 @@ TEST_CASE("attention that does not fit is refused by code", "[refusal]") {
   CHECK(plan(streams, x, x, four).is(code::features_not_of_heads));
   CHECK(plan({.streamed = true, .rows = -1, .heads = 3}, x, x, x).is(code::rows_not_positive));
   CHECK(plan({.heads = 3}, x, x, x).is(code::dimension_needed_whole));
+  CHECK(plan(streams, lying(m, {1, 4, 6}, -1, false), x, x).is(code::streamed_to_copies));
   CHECK(plan(streams, x, x, x, tensor_value{lying(m, {1, 4, 4}, 1, false), element::boolean}).ok());
   CHECK(plan(streams, x, x, x, tensor_value{lying(m, {1, 4, 3}, 1, false), element::boolean}).is(code::extents_differ));
   const nn::attention_layer adds{.streamed = true, .heads = 3, .added_mask = true};

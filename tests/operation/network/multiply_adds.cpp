@@ -163,6 +163,9 @@ TEST_CASE("attention makes two multiply-adds a feature for each pair of a query 
     is(attention_alone<zigzag<model>, streamed<>, causal>(n), seen_pairs(n, 3, true, up_to), 1);
     is(attention_alone<zigzag<model>, streamed<>, causal, sliding_window<4, 0>>(n), seen_pairs(n, 3, true, behind), 1);
   }
+  // a window without an end: the second of two numbers is the largest there is
+  STATIC_REQUIRE(tessera::detail::pairs_seen({0, 5}, 5, 2, INT64_MAX) == 5 + 5 + 5 + 4 + 3);
+  STATIC_REQUIRE(tessera::detail::pairs_seen({1, 4}, 5, INT64_MAX, INT64_MAX) == 3 * 5);
   // over heads: two key heads over three workers, each with its queries, of whole sequences
   const seen_pairs whole_ones(13, 1, false, up_to);
   CHECK(attention_alone<blocks<model>, over_heads<model>, causal>(13) ==

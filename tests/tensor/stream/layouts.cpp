@@ -174,6 +174,11 @@ TEST_CASE("streams that say nothing are refused by code", "[refusal]") {
   CHECK(told_of(operation("btd,bsd->bts").multilinear().streamed('s', -1), queries, keys).is(code::role_does_not_fit));
   CHECK(told_of(operation("bts,bsd->btd").multilinear().streamed('s'), lying({2, 5, 13}, {{2, 1, 0}}), keys)
             .is(code::streamed_unalike));
+  // each worker has all queries, and would add the parts of keys in an order of its own
+  for (const layout& all_of_them : {lying({2, 5, 13}, {}), lying({2, 5, 13}, {{1, 1, 0}})})
+    CHECK(
+        told_of(operation("bts,bsd->btd").multilinear().streamed('s'), all_of_them, keys).is(code::streamed_to_copies));
+  CHECK(told_of(operation("bts,bsd->bts").nonlinear().streamed('s'), lying({2, 5, 13}, {}), keys).ok());
   layout copies = queries;  // all use it alike, so no gradient of theirs can differ
   copies.set_placement(0, {placement::invariant});
   CHECK(told_of(operation("btd,bsd->bts").multilinear().streamed('s'), copies, keys).is(code::invariant_mixed));

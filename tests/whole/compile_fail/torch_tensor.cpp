@@ -315,6 +315,12 @@ void mistake(const by_row& x) { ts::nn::clip_grad_norm(x, 1); }
 auto output(const deep<conv<3>>& net, const images<ts::whole, ts::whole, ts::blocks<col>, ts::blocks<row>>& x) {
   return net(x);
 }
+#elif defined(CALL_WITH_TWO)
+// expect: [tessera.signature.operands] && wrong_number_of_operands<tessera::with::takes<1>, tessera::with::is_given<2>
+auto output(const deep<conv<3>>& net, const image& x) { return net(x, x); }
+#elif defined(CALL_WITH_NOTHING)
+// expect: [tessera.signature.operands] && wrong_number_of_operands<tessera::with::takes<1>, tessera::with::is_given<0>
+auto output(const small_net& net) { return net(); }
 #elif defined(CALL_WITH_BOX)
 // expect: [tessera.tensor.wanted] && tensor_wanted<
 auto output(const deep<conv<3>>& net, const at::Tensor& x) { return net(x); }

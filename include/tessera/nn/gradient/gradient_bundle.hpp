@@ -40,8 +40,9 @@ class gradient_bundle {
   /// One tensor, whose terms lie like one layout and become the other.
   gradient_bundle(const team_handle& team, const layout& terms, const layout& sums, at::ScalarType type);
 
-  /// Begins to sum over workers what each has of the members; what is undefined is zero.
-  void begin(std::vector<at::Tensor> terms, call_site at);
+  /// Begins to sum over workers what each has of the members; what is undefined is zero. They compare which of them
+  /// learn, as a number.
+  void begin(std::vector<at::Tensor> terms, std::uint64_t learning, call_site at);
   /// The sums, times a factor: a tensor for each member, all in one memory that is nobody else's, or all in one.
   std::vector<at::Tensor> finish(double factor = 1);
 

@@ -62,7 +62,7 @@ TESSERA_INLINE at::Tensor gradient_bundle::packed(const std::vector<at::Tensor>&
   return all;
 }
 
-TESSERA_INLINE void gradient_bundle::begin(std::vector<at::Tensor> terms, call_site at) {
+TESSERA_INLINE void gradient_bundle::begin(std::vector<at::Tensor> terms, std::uint64_t learning, call_site at) {
   const at::NoGradGuard no_graph;
   if (!moves_ && !in_one_) {
     kept_ = std::move(terms);
@@ -72,9 +72,11 @@ TESSERA_INLINE void gradient_bundle::begin(std::vector<at::Tensor> terms, call_s
   terms.clear();
   if (moves_) {  // those who sum it count it: stages of one mesh have bundles of their own
     const std::uint64_t number = team_->crew_of(terms_, sums_).next_entry();
-    const std::uint64_t lineage = tessera::detail::lineage_of(text("bundle").hash, {number});
+    const std::uint64_t lineage = tessera::detail::lineage_of(text("bundle").hash, {number, learning});
     sum_.emplace(start(sums_, tessera::detail::tensor_of(team_, terms_, all, lineage), at));
-  } else kept_ = {std::move(all)};
+  } else {
+    kept_ = {std::move(all)};
+  }
 }
 
 TESSERA_INLINE std::vector<at::Tensor> gradient_bundle::ranges_of(const at::Tensor& all) const {

@@ -37,6 +37,7 @@ class held_gradients final : public gradient_listener, public travelling_bundles
   TESSERA_INLINE void comes() override;
   TESSERA_INLINE void came(const held_member& where) override;
   TESSERA_INLINE at::Tensor take(std::size_t member) override;
+  bool learns(std::size_t member) const override { return members_[member].of->stored().local().requires_grad(); }
   TESSERA_INLINE void give(const std::vector<std::size_t>& members, std::vector<at::Tensor> sums) override;
   TESSERA_INLINE void end_pass() override;
   void let_go();

@@ -89,6 +89,7 @@ class leaf_gradients : public travelling_bundles {
   void take_up();
   bool reduces() const { return next_.last || how_.each; }
   TESSERA_INLINE at::Tensor take(std::size_t leaf) final;
+  bool learns(std::size_t leaf) const final { return leaves_[leaf].leaf.requires_grad(); }
   TESSERA_INLINE void end_pass() final;
   double factor();
 

@@ -71,6 +71,8 @@ class travelling_bundles : public std::enable_shared_from_this<travelling_bundle
 
   /// This worker's terms of a member's gradient, which are its bundle's from now on.
   virtual at::Tensor take(std::size_t member) = 0;
+  /// Whether a member has gradients here, and is not frozen.
+  virtual bool learns(std::size_t member) const = 0;
   /// Sums of a bundle: one for each of its members, or the block of this worker.
   virtual void give(const std::vector<std::size_t>& members, std::vector<at::Tensor> sums) = 0;
   /// Backward is over.

@@ -35,8 +35,12 @@ TESSERA_INLINE void travelling_bundles::begin_pass() {
 
 TESSERA_INLINE void travelling_bundles::begin_next() {
   travelling& next = bundles_[begun_++];
-  for (const std::size_t m : next.members) terms_.push_back(take(m));
-  if (next.here) next.bundle.begin(std::exchange(terms_, {}), at_);
+  tessera::engine::fingerprint learning;
+  for (const std::size_t m : next.members) {
+    terms_.push_back(take(m));
+    learning << static_cast<int>(learns(m));
+  }
+  if (next.here) next.bundle.begin(std::exchange(terms_, {}), learning.value(), at_);
   terms_.clear();
 }
 

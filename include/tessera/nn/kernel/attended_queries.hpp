@@ -95,8 +95,9 @@ struct attended_queries {
       const interval strip{from, std::min(r.hi, from + step)};
       const index_t last = strip.hi - 1;
       const auto within = [&](index_t i) { return std::min(std::max(i, k.lo), k.hi); };
-      const index_t lo = within(from - form.before), hi = std::max(lo, within(last + form.after + 1));
-      const index_t all = within(last - form.before), end = within(from + form.after + 1);
+      const auto behind = [&](index_t i) { return within(tessera::detail::capped_sum(i + 1, form.after)); };
+      const index_t lo = within(from - form.before), hi = std::max(lo, behind(last));
+      const index_t all = within(last - form.before), end = behind(from);
       if (all >= end) {
         f(strip, {lo, hi}, shape::band);
         continue;

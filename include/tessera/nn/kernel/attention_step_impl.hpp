@@ -146,10 +146,10 @@ inline std::vector<at::Tensor> composed_shares(const nn::engine::attended_querie
                    l = x[results + 1], dl = x[results + 3];
   const at::Tensor finite = l.masked_fill(l == no_weight, 0);
   const at::Tensor level = (dy * y).sum(-1) - dl;
-  std::vector<at::Tensor> shares{q * 0, k * 0, v * 0};
+  std::vector<at::Tensor> shares{at::zeros_like(q), at::zeros_like(k), at::zeros_like(v)};
   const bool adds = of.masked && mask.scalar_type() != at::kBool;
   at::Tensor of_mask;
-  if (of.masked) of_mask = adds ? samples_first(mask, 2).to(sums) * 0 : at::zeros_like(mask);
+  if (of.masked) of_mask = adds ? at::zeros_like(samples_first(mask, 2), sums) : at::zeros_like(mask);
   of.each_block(where, limits_of(q, where, false), [&](const nn::engine::attended_block& b) {
     const at::Tensor own = rows_of(q, 2, b.rows), other = rows_of(k, 2, b.keys), g = rows_of(dy, 2, b.rows);
     const hidden_keys hidden = hidden_of(of, mask, b, false, q.options());

@@ -103,6 +103,16 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
     return call(at, a, b, c, d);
   }
 
+  /// Another number of tensors than the network takes is refused.
+  template <class... Given>
+    requires(sizeof...(Given) != sizeof...(In) &&
+             ((TensorType<Given> || kind_of<Given> == kind::dynamic_tensor) && ...))
+  auto operator()(const Given&... x) const {
+    using verdict = verdict_of<all_passed<Given...>>;
+    verdict::template refuse<verdict>();
+    return call({}, x...);
+  }
+
   /// The same of more than four inputs, each of a tensor type.
   auto operator()(const given_as<In>&... x, call_site at = call_site::here()) const
     requires(sizeof...(In) > 4)
@@ -135,7 +145,10 @@ class network_between<tessera::detail::type_list<In...>, tessera::detail::type_l
   };
   template <class... T>
   struct all_passed {
-    static constexpr refusal value = first_of(passed<T, In>::value...);
+    static constexpr refusal value = [] {
+      if constexpr (sizeof...(T) == sizeof...(In)) return first_of(passed<T, In>::value...);
+      else return refusal{code::wrong_number_of_operands, sizeof...(In), sizeof...(T)};
+    }();
   };
 
   template <class Wanted, class T>

@@ -27,7 +27,7 @@ constexpr index_t pairs_seen(const interval& queries, index_t n, index_t before,
   const auto within = [&](index_t at) { return smaller(larger(at, queries.lo), queries.hi); };
   const index_t full = within(n - after);  // queries from here on see keys up to the last
   const index_t far = within(before);      // queries from here on do not see the first
-  const index_t up_to = series(queries.lo + after + 1, full - queries.lo) + (queries.hi - full) * n;
+  const index_t up_to = series(capped_sum(queries.lo + 1, after), full - queries.lo) + (queries.hi - full) * n;
   return up_to - series(far - before, queries.hi - far);
 }
 

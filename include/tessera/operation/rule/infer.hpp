@@ -159,7 +159,14 @@ constexpr inferred inferred_of_stream(const signature& op, static_vector<operand
       operands[o].layout = engine::brought(given[o].layout, d);
   inferred y = inferred_of(engine::not_streamed(op), operands);
   const int d = engine::index_of(op.result, op.streams());
-  if (y.why.ok() && first < 0 && d >= 0) y.layout = engine::sent(y.layout, d);
+  if (!y.why.ok()) return y;
+  if (first < 0 && d >= 0) y.layout = engine::sent(y.layout, d);
+  for (int a = 0; a < y.layout.placements.count && first >= 0 && d < 0; ++a)
+    if (const axis_placement& r = given[first].layout.placements[a];
+        r.kind == placement::cut && y.layout.mesh.axes[a].extent > 1 &&
+        r.dimension == engine::index_of(op.operands[first], op.streams()) &&
+        y.layout.placements[a].kind == placement::replicate)
+      return {{}, refusal{code::streamed_to_copies, y.layout.mesh.axes[a].name, first}};
   return y;
 }
 
