@@ -150,7 +150,7 @@ TESSERA_INLINE void executor::begin(const seed& s, const network_part* of) {
       if (kept.frozen() != w.frozen || holds(kept.times()) != held)
         throw error(refusal{code::shared_differ}, kept.path());
       const bool elsewhere = !same(kept.stored().layout(), w.stored);  // each call brings it, unless a pipeline does
-      const auto rewrites = [&](const step& s) { return s.owner == now.owner && s.record->plan().rewritten(k); };
+      const auto rewrites = [&](const step& one) { return one.owner == now.owner && one.record->plan().rewritten(k); };
       if (elsewhere && std::any_of(my.steps.begin(), my.steps.end(), rewrites))
         throw error(refusal{code::shared_rewritten}, kept.path());
       own.parameters.push_back(kept.used_as(w.used, comes, elsewhere ? gathering::once : p.times(k)));
