@@ -218,13 +218,14 @@ std::vector<verb> indexed() {
     };
   };
   const auto lying = [](const tensor<dyn>& x, const json& o) {
-    return distribute(x.team(), beside(x.layout(), o), index_of(o, extents_of(x.layout())));
+    return distribute(x.team(), beside(x.layout(), o), index_of(o, extents_of(x.layout())).to(x.local().device()));
   };
   return {
       {"index_select", 1,
        [](const json& o, const boxes& x) {
          const auto n = static_cast<index_t>(o.value("index", ints{}).size());
-         const auto i = distribute(x[0].team(), list_beside(x[0].layout(), o, n), index_of(o, {n}));
+         const at::Tensor index = index_of(o, {n}).to(x[0].local().device());
+         const auto i = distribute(x[0].team(), list_beside(x[0].layout(), o, n), index);
          return along(o, [&]<int K>() -> tensor<dyn> { return index_select<K>(x[0], i); });
        },
        [](const json& o, const tensors& x) { return x[0].index_select(dim_of(o), index_of(o, {-1})); },
