@@ -129,6 +129,18 @@ constexpr refusal infer_dimension(const signature& op, const static_vector<opera
 
 constexpr inferred inferred_of(const signature& op, const static_vector<operand, 4>& operands);
 
+// Along an axis that cuts what comes, each worker adds the parts in an order of its own: there copies of a sum differ.
+constexpr refusal check_sum(const signature& op, const layout& comes, int operand, const layout& sum) {
+  const int streamed = engine::index_of(op.operands[operand], op.streams());
+  for (int a = 0; a < sum.placements.count; ++a) {
+    const axis_placement& r = comes.placements[a];
+    const bool cuts = r.kind == placement::cut && r.dimension == streamed && sum.mesh.axes[a].extent > 1;
+    if (cuts && sum.placements[a].kind == placement::replicate)
+      return refusal{code::streamed_to_copies, sum.mesh.axes[a].name, operand};
+  }
+  return {};
+}
+
 // The rules of what is streamed: those of what it brings as if it were here, and of a result whose terms are sent.
 constexpr inferred inferred_of_stream(const signature& op, static_vector<operand, 4> operands) {
   int first = -1;
@@ -161,13 +173,9 @@ constexpr inferred inferred_of_stream(const signature& op, static_vector<operand
   const int d = engine::index_of(op.result, op.streams());
   if (!y.why.ok()) return y;
   if (first < 0 && d >= 0) y.layout = engine::sent(y.layout, d);
-  for (int a = 0; a < y.layout.placements.count && first >= 0 && d < 0; ++a)
-    if (const axis_placement& r = given[first].layout.placements[a];
-        r.kind == placement::cut && y.layout.mesh.axes[a].extent > 1 &&
-        r.dimension == engine::index_of(op.operands[first], op.streams()) &&
-        y.layout.placements[a].kind == placement::replicate)
-      return {{}, refusal{code::streamed_to_copies, y.layout.mesh.axes[a].name, first}};
-  return y;
+  if (first < 0 || d >= 0) return y;
+  const refusal why = check_sum(op, given[first].layout, first, y.layout);
+  return why.ok() ? y : inferred{{}, why};
 }
 
 // What `infer` gives.
