@@ -6,8 +6,6 @@
 //    [](roller& r) { r.take({r.batch(), r.roll(1, 5), r.roll(1, 9), r.roll(1, 9)}); },
 //    [](const serial_call& s) { return tensors{s.x[0].mean({2, 3}, true)}; }}
 //
-// The verbs are one such: a program of some, on operands that lie anyhow.
-//
 // It says how options and operands are rolled, and what LibTorch makes of them in one process. The rest is every
 // layer's: the partition of each operand, elements, memory, outputs, gradients, a step of the parameters, buffers, and
 // that workers and LibTorch refuse alike.
@@ -131,6 +129,9 @@ std::vector<family> loss_families();
 std::vector<family> fourier_families();
 std::vector<family> function_families();  ///< indices, orders, sums along a dimension, rotations
 std::vector<family> verb_families();      ///< programs of verbs and functions
+
+/// Rotary embedding: pairs of features are turned by their place along a dimension, by angles of powers of 1/base.
+at::Tensor turned(const at::Tensor& x, index_t dim, double base);
 
 /// LibTorch's product of each expert, one serial layer.
 at::Tensor by_expert(const serial_call& s);

@@ -149,7 +149,6 @@ boxes both(const Two& y) {
   return {y.values, y.indices};
 }
 
-// Rotations by places, as complex numbers of the whole sequence.
 void roll_turned(roller& r) {
   ints extents = r.numbers(r.roll(2, 4), 1, 6);
   extents.back() = 2 * r.roll(0, 3);
@@ -158,21 +157,7 @@ void roll_turned(roller& r) {
   r.take(extents, true);
   hold_whole(r, r.c.operands[0].layout, r.c.operands[0].layout.dims.count - 1);
 }
-tensors turned(const serial_call& s) {
-  const at::Tensor& x = s.x[0];
-  const index_t half = x.size(-1) / 2;
-  if (half == 0) return {x * 1};
-  const at::Tensor pairs = at::complex(x.narrow(-1, 0, half), x.narrow(-1, half, half));
-  const at::Tensor turns = at::exp(at::arange(half, at::kDouble) *
-                                   (-std::log(static_cast<double>(s.option("base", 100))) / static_cast<double>(half)));
-  const auto dim = s.option("dim", index_t{0});
-  ints sizes(static_cast<std::size_t>(x.dim()), 1);
-  sizes[static_cast<std::size_t>(dim)] = x.size(dim);
-  sizes.back() = half;
-  const at::Tensor angles = at::outer(at::arange(x.size(dim), at::kDouble), turns).reshape(sizes);
-  const at::Tensor y = pairs * at::polar(at::ones_like(angles), angles).to(pairs.scalar_type());
-  return {at::cat({at::real(y), at::imag(y)}, -1)};
-}
+tensors rotated(const serial_call& s) { return {turned(s.x[0], s.option("dim", index_t{0}), s.option("base", 100.0))}; }
 
 // Rows that go to experts which give them back. Slots are counted in groups of all rows, so meshes do not matter.
 void roll_routed(roller& r) {
@@ -234,6 +219,17 @@ tensors routed_serially_back(const serial_call& s) {
 }
 
 }  // namespace
+
+at::Tensor turned(const at::Tensor& x, index_t dim, double base) {
+  const index_t half = x.size(-1) / 2;
+  const at::Tensor turns = at::pow(base, at::arange(half, at::kDouble) / -static_cast<double>(half));
+  ints sizes(static_cast<std::size_t>(x.dim()), 1);
+  sizes[static_cast<std::size_t>(dim)] = x.size(dim);
+  sizes.back() = half;
+  const at::Tensor angles = at::outer(at::arange(x.size(dim), at::kDouble), turns).reshape(sizes).to(x.scalar_type()),
+                   a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
+  return at::cat({a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()}, -1);
+}
 
 std::vector<family> function_families() {
   using call = const serial_call&;
@@ -326,7 +322,7 @@ std::vector<family> function_families() {
        }},
       {"rotary",
        roll_turned,
-       turned,
+       rotated,
        {"tessera.rule.whole"},
        {},
        {},

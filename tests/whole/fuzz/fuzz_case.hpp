@@ -37,12 +37,17 @@ inline text kept_name(const std::string& name) {
   return {kept(std::vector<char>(name.begin(), name.end())), static_cast<int>(name.size())};
 }
 
-/// How far a mesh reaches into its list of ranks.
-inline int listed(mesh_value m) {
-  m.ranks = nullptr;
+/// How many workers a world has that reaches as far as a mesh.
+inline int world_of(const mesh_value& m) {
   int last = 0;
   for (int i = 0; i < m.size(); ++i) last = std::max(last, m.rank(m.at(i)));
   return last + 1;
+}
+
+/// How far a mesh reaches into its list of ranks.
+inline int listed(mesh_value m) {
+  m.ranks = nullptr;
+  return world_of(m);
 }
 
 /// The same layout with lists of its own.
@@ -272,12 +277,7 @@ void each_simpler_option(const fuzz_case&, const With& with) {
 }
 
 /// How many workers the world of a case has.
-inline int world_of(const fuzz_case& c) {
-  int last = 0;
-  for (const layout* x : {&c.from, &c.to})
-    for (int i = 0; i < x->mesh.size(); ++i) last = std::max(last, x->mesh.rank(x->mesh.at(i)));
-  return last + 1;
-}
+inline int world_of(const fuzz_case& c) { return std::max(world_of(c.from.mesh), world_of(c.to.mesh)); }
 
 /// Whether all terms of a case are sums, so that the change has an adjoint.
 inline bool only_sums(const fuzz_case& c) {

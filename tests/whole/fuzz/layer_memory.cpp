@@ -77,9 +77,7 @@ std::string judge_memory(const layer_case& given, long& refused) {
   const layer_case c = grown(given);
   const std::unique_ptr<nn::program> p = program_of(c);
   if (p == nullptr) return no_case();
-  int world = 0;
-  for (const tensor_value& x : c.operands)
-    for (int i = 0; i < x.layout.mesh.size(); ++i) world = std::max(world, x.layout.mesh.rank(x.layout.mesh.at(i)) + 1);
+  const int world = world_of(c.operands[0].layout.mesh);
   std::vector<tensors> boxes;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     boxes.push_back(

@@ -274,13 +274,8 @@ roller::roller(dice& with, layer_case& into) : d(with), c(into) {
   c.training = !d.once_in(4);
   e = std::array{element::float64, element::float64, element::float32, element::float16,
                  element::bfloat16}[static_cast<std::size_t>(d.roll(0, 4))];
-  const auto last = [](const mesh_value& m) {
-    int rank = 0;
-    for (int i = 0; i < m.size(); ++i) rank = std::max(rank, m.rank(m.at(i)));
-    return rank;
-  };
   do mesh = roll_any_mesh(d);
-  while (last(mesh) > 6 || mesh.size() > 6);
+  while (world_of(mesh) > 7 || mesh.size() > 6);
 }
 
 std::vector<index_t> roller::numbers(int count, int lo, int hi) {
@@ -387,9 +382,7 @@ std::string judge_layer(const layer_case& c, long& refused, const carried& over)
   } catch (const error& e) {
     return not_taken(e.code(), e.what());
   }
-  int world = 0;
-  for (const tensor_value& x : c.operands)
-    for (int i = 0; i < x.layout.mesh.size(); ++i) world = std::max(world, x.layout.mesh.rank(x.layout.mesh.at(i)) + 1);
+  const int world = world_of(c.operands[0].layout.mesh);
   std::vector<tensors> boxes;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     boxes.push_back(is_complex(c.operands[i].element)

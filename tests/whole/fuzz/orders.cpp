@@ -218,9 +218,7 @@ std::string judge_orders(const layer_case& c) {
   } catch (const error&) {
     return {};  // the fuzz of layers judges whether it is right to refuse
   }
-  int world = 0;
-  for (const tensor_value& x : c.operands)
-    for (int i = 0; i < x.layout.mesh.size(); ++i) world = std::max(world, x.layout.mesh.rank(x.layout.mesh.at(i)) + 1);
+  const int world = world_of(c.operands[0].layout.mesh);
   std::vector<tensors> boxes;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     boxes.push_back(boxes_of_any(c.operands[i].layout, operand_of(c, i), world, c.memory, c.salt + 7));

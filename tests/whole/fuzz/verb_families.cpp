@@ -49,28 +49,23 @@ bool alike(roller&, json&, const tensors& x) { return x[0].sizes() == x[1].sizes
 bool has_dims(const at::Tensor& x, index_t least, index_t most) { return x.dim() >= least && x.dim() <= most; }
 
 // Layouts in lines are words, here between underscores.
-std::string with(std::string s, char from, char into) {
+std::string replaced(std::string s, char from, char into) {
   std::replace(s.begin(), s.end(), from, into);
   return s;
 }
 layout target_of(const json& o) {
-  std::istringstream words(with(o.value("layout", ""), '_', ' '));
+  std::istringstream words(replaced(o.value("layout", ""), '_', ' '));
   layout x;
-  if (!detail::read_layout(words, "", x)) throw error(refusal{code::program_layer_unknown}, "a layout");
+  if (!detail::read_layout(words, "", x)) throw std::runtime_error("a step has no layout");
   return x;
-}
-int last_rank(const mesh_value& m) {
-  int last = 0;
-  for (int i = 0; i < m.size(); ++i) last = std::max(last, m.rank(m.at(i)));
-  return last;
 }
 bool roll_target(roller& r, json& o, const tensors& x) {
   const mesh_value mesh = r.once_in(3) ? roll_second_mesh(r.d, r.mesh) : r.mesh;
-  if (!check(mesh).ok() || last_rank(mesh) > last_rank(r.mesh)) return false;
+  if (!check(mesh).ok() || world_of(mesh) > world_of(r.mesh)) return false;
   static_vector<index_t, max_dimensions> extents;
   for (const index_t n : x[0].sizes()) extents.push(n);
   const layout to = roll_layout(r.d, mesh, extents, {r.once_in(2), true, true, r.once_in(5), r.once_in(3)});
-  o["layout"] = with(text_of(to), ' ', '_');
+  o["layout"] = replaced(text_of(to), ' ', '_');
   return check(to).ok();
 }
 
@@ -103,17 +98,6 @@ ints with_size(const at::Tensor& x, index_t dim, index_t n) {
   ints sizes = x.sizes().vec();
   sizes[static_cast<std::size_t>(dim)] = n;
   return sizes;
-}
-
-at::Tensor turned(const at::Tensor& x, index_t dim) {
-  const index_t half = x.size(-1) / 2;
-  const at::Tensor steps = at::pow(100.0, at::arange(half, at::kDouble) / -static_cast<double>(half));
-  ints along(static_cast<std::size_t>(x.dim()), 1);
-  along[static_cast<std::size_t>(dim)] = x.size(dim);
-  along.back() = half;
-  const at::Tensor angles = at::outer(at::arange(x.size(dim), at::kDouble), steps).reshape(along).to(x.scalar_type()),
-                   a = x.narrow(-1, 0, half), b = x.narrow(-1, half, half);
-  return at::cat({a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()}, -1);
 }
 
 // A row of a verb that types tell a dimension, K.
@@ -203,7 +187,7 @@ std::vector<verb> shapes() {
        a_dim()},
       {"concat", 2, ALONG(concat<K>(x[0], x[1])), SERIAL_ALONG(at::cat({x[0], x[1]}, k)), a_dim()},
       {"stack", 2, ALONG(stack<K>(x[0], x[1])), SERIAL_ALONG(at::stack({x[0], x[1]}, k)), room},
-      {"rotary", 1, ALONG((rotary<K, 100>(x[0]))), SERIAL_ALONG(turned(x[0], k)),
+      {"rotary", 1, ALONG((rotary<K, 100>(x[0]))), SERIAL_ALONG(turned(x[0], k, 100)),
        [](roller& r, json& o, const tensors& x) {
          return x[0].dim() >= 2 && a_dim()(r, o, x) && dim_of(o) + 1 < x[0].dim() && x[0].size(-1) % 2 == 0 &&
                 x[0].size(-1) > 0;
@@ -257,8 +241,8 @@ std::vector<verb> indexed() {
 
 const std::vector<verb>& verbs() {
   static const std::vector<verb> all = [] {
-    std::vector<verb> rows = moves();
-    for (const auto& more : {moves, element_by_element, reductions, shapes, indexed})
+    std::vector<verb> rows;
+    for (const auto& more : {moves, moves, element_by_element, reductions, shapes, indexed})  // moves twice as often
       for (verb& v : more()) rows.push_back(std::move(v));
     return rows;
   }();
@@ -335,9 +319,9 @@ at::Tensor unequal(const layer_case&, std::size_t operand, const at::Tensor& all
   return all + (places * 2 + 1) * 0x1p-13 + static_cast<double>(operand) * 0x1p-15;
 }
 
-/// Takes out the steps that workers refuse, and all behind them.
+/// Takes out the steps that workers refuse, and all behind them. Whether they are right to is judged elsewhere.
 void keep_accepted(layer_case& c) {
-  const int world = last_rank(c.operands[0].layout.mesh) + 1;
+  const int world = world_of(c.operands[0].layout.mesh);
   std::vector<tensors> own;
   for (std::size_t i = 0; i < c.operands.size(); ++i)
     own.push_back(boxes_of_any(c.operands[i].layout, operand_of(c, i), world, c.memory, c.salt + 7));
